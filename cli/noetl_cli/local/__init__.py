@@ -1,0 +1,1 @@
+"""The embedded run: the whole product in a few processes on this machine, without a cluster."""

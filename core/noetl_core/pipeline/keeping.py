@@ -1,0 +1,136 @@
+"""Which values travel inside events, and which are stored and referred to (H1–H3, K25, K33)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from dataclasses import dataclass
+
+from noetl_core.engine.events import ResultStored
+from noetl_core.outcomes import ErrorKind, TaskError
+from noetl_core.pipeline.plan import CompiledTask
+from noetl_core.pipeline.references import RefCache
+from noetl_core.pipeline.requests import Answer, Emit, Keep, Request
+from noetl_core.results import canonical, is_ref, reference, select
+from noetl_core.values import Value
+
+SMALL_TEXT = 64
+"""Characters of a text that fits into any event, so that its size need not be taken."""
+ENVELOPE_BYTES = 4 * 1024
+"""What an event holds besides the one large value it may carry."""
+
+
+class NotKept(Exception):
+    """A value that can neither travel nor be stored; `error` says why."""
+
+    def __init__(self, error: TaskError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What the facts about a kept value belong to."""
+
+    step: str
+    run_id: str
+    iteration: str | None
+    task: str
+    attempt: int
+
+
+def keep_result(
+    value: Value, task: CompiledTask, place: Place, max_payload: int, cache: RefCache
+) -> Generator[Request, Answer, Value]:
+    """A task's result as events carry it; raises `NotKept`."""
+    chosen = task.select
+    always = chosen is not None or task.reference_first
+    if is_ref(value) and not always:
+        return value
+    if not always and _is_small(value, task.inline_max):
+        return value
+    content = _content(value, f"the result of {task.label}")
+    if not always and len(content) <= task.inline_max:
+        if len(content) > max_payload - ENVELOPE_BYTES:
+            raise NotKept(_too_large(len(content), max_payload))
+        return value
+    selected = None if chosen is None else select(value, chosen)
+    size = 0 if selected is None else len(canonical(selected))
+    if size > max_payload - ENVELOPE_BYTES:
+        raise NotKept(_too_large(size, max_payload))
+    return (yield from _store(value, content, selected, place, cache))
+
+
+def keep_entries(
+    entries: dict[str, Value],
+    inline_max: int,
+    place: Place,
+    max_payload: int,
+    cache: RefCache,
+    inline: Collection[str] = (),
+) -> Generator[Request, Answer, dict[str, Value]]:
+    """Writes to `ctx` or `iter` as events carry them: large values are stored.
+
+    All of them share one event, so that many are each a little smaller. Keys in `inline` are never
+    stored: a reducer works on their values.
+    """
+    kept = entries
+    limit = min(inline_max, (max_payload - ENVELOPE_BYTES) // (len(entries) or 1))
+    for key, value in entries.items():
+        if key in inline or _is_small(value, limit) or is_ref(value):
+            continue
+        content = _content(value, f"the value of `{key}`")
+        if len(content) > limit:
+            ref = yield from _store(value, content, None, place, cache)
+            kept = {**kept, key: ref}
+    return kept
+
+
+def _store(
+    value: Value,
+    content: bytes,
+    selected: dict[str, Value] | None,
+    place: Place,
+    cache: RefCache,
+) -> Generator[Request, Answer, Value]:
+    ref = reference(content, value, selected=selected)
+    answer = yield Keep(ref, content)
+    if isinstance(answer, TaskError):
+        raise NotKept(answer)
+    cache.put(ref, value)
+    yield Emit(
+        ResultStored(
+            step=place.step,
+            run_id=place.run_id,
+            iteration=place.iteration,
+            task=place.task,
+            attempt=place.attempt,
+            ref=ref,
+        )
+    )
+    return ref
+
+
+def _is_small(value: Value, limit: int) -> bool:
+    """Certainly within the limit, without writing it out."""
+    if isinstance(value, str):
+        # A character takes at most six bytes of JSON.
+        return len(value) <= SMALL_TEXT and 6 * len(value) + 2 <= limit
+    return (value is None or isinstance(value, bool | float)) and limit >= 32
+
+
+def _content(value: Value, what: str) -> bytes:
+    try:
+        return canonical(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"{what} is not JSON: {error}"
+        raise NotKept(TaskError(kind=ErrorKind.SCHEMA, message=message, source="results")) from None
+
+
+def _too_large(size: int, limit: int) -> TaskError:
+    return TaskError(
+        kind=ErrorKind.LIMIT,
+        code="PAYLOAD_TOO_LARGE",
+        message=f"the result would put {size:,} bytes into an event, which may have {limit:,} "
+        "(limits.max_payload_bytes): lower result.inline_max_bytes, or select less",
+        source="results",
+    )

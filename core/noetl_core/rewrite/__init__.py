@@ -1,0 +1,87 @@
+"""The canonical replacement of an old word, written out as YAML for the file at hand (rule A5).
+
+Called by `legacy` and by the shapes that meet an old form. Input is whatever an author wrote, so
+every function takes any value and gives a skeleton of what it can map.
+"""
+
+from noetl_core.rewrite.rules import (
+    else_rule,
+    eval_policy,
+    flat_rule,
+    policy_object,
+    retry_policy,
+)
+from noetl_core.rewrite.steps import (
+    catch,
+    finally_router,
+    flat_tool,
+    lone_arc,
+    named_task,
+    named_tasks,
+    pipe,
+    router,
+    step_of,
+)
+from noetl_core.rewrite.text import written
+from noetl_core.rewrite.words import (
+    SUGAR,
+    admission,
+    arc_args,
+    expr_when,
+    misplaced_control,
+    next_mode,
+    output_policy,
+    renamed,
+    result_spec,
+    retry_from,
+    root_vars,
+    set_by_policy,
+    set_prev,
+    set_words,
+    sink_task,
+    skip_by_jump,
+    step_result,
+    step_vars,
+    task_input,
+    under,
+    under_spec,
+)
+
+__all__ = [
+    "SUGAR",
+    "admission",
+    "arc_args",
+    "catch",
+    "else_rule",
+    "eval_policy",
+    "expr_when",
+    "finally_router",
+    "flat_rule",
+    "flat_tool",
+    "lone_arc",
+    "misplaced_control",
+    "named_task",
+    "named_tasks",
+    "next_mode",
+    "output_policy",
+    "pipe",
+    "policy_object",
+    "renamed",
+    "result_spec",
+    "retry_from",
+    "retry_policy",
+    "root_vars",
+    "router",
+    "set_by_policy",
+    "set_prev",
+    "set_words",
+    "sink_task",
+    "skip_by_jump",
+    "step_of",
+    "step_result",
+    "step_vars",
+    "task_input",
+    "under",
+    "under_spec",
+    "written",
+]

@@ -1,0 +1,27 @@
+"""The one type of data that playbooks handle: JSON.
+
+Everything that a template reads or yields, an event carries or a task returns is a `Value`.
+Values are treated as immutable everywhere: nobody writes into a value that somebody else can see.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
+
+
+def type_name(value: object) -> str:
+    """The name of a value's type as messages to playbook authors write it."""
+    return _NAMES.get(type(value), type(value).__name__)
+
+
+_NAMES: dict[type, str] = {
+    type(None): "null",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "a mapping",
+}

@@ -1,0 +1,1 @@
+"""End-to-end tests: a real Kubernetes on this machine, and what is tried on it."""

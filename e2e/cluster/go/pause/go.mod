@@ -1,0 +1,3 @@
+module noetl.io/e2e/pause
+
+go 1.25.0

@@ -1,0 +1,1 @@
+"""What the API server itself makes of our custom resources."""

@@ -1,0 +1,1 @@
+"""Where workers come to: the HTTP side of the operator."""

@@ -1,0 +1,37 @@
+"""Who calls: the port behind which tokens are checked.
+
+In a cluster a TokenReview answers for the Pod's projected token; a local run has one random token.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A worker that was recognised, and the pools it may serve."""
+
+    name: str
+    pools: frozenset[str] | None = None
+    """None: any."""
+
+    def may_serve(self, pool: str) -> bool:
+        return self.pools is None or pool in self.pools
+
+
+class Authenticator(Protocol):
+    async def identify(self, token: str) -> Peer | None:
+        """Whose token this is, or None."""
+
+
+class SharedToken:
+    """One token for all workers of a local run."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    async def identify(self, token: str) -> Peer | None:
+        return Peer("local") if hmac.compare_digest(token.encode(), self._token) else None

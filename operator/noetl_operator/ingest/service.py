@@ -1,0 +1,185 @@
+"""What the ingest does for workers, apart from HTTP: lease, take reports, keep alive, results.
+
+`web` gives it messages that are read and callers that are known. Every call about a run shows the
+capability of its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from noetl_core.engine.transition import Fence
+from noetl_core.engine.triggers import Decision, Verdict, WorkerLost
+from noetl_core.wire import (
+    ChildAnswer,
+    ChildEnd,
+    ChildRequest,
+    HandBack,
+    Heartbeat,
+    HeartbeatAnswer,
+    Held,
+    LeaseAnswer,
+    LeaseRequest,
+)
+from noetl_core.wire.batches import Reports, ReportsAnswer, RunAnswer, RunReport
+from noetl_operator.ingest.capability import Capabilities
+from noetl_operator.ingest.commands import Given, Packer, given_of
+from noetl_operator.ingest.waiting import Waiting
+from noetl_operator.router import Committed, Router, Want
+from noetl_operator.settings import OperatorSettings
+from noetl_operator.store import port
+
+
+class Forbidden(Exception):
+    """The caller may not do this; the text says why."""
+
+
+class Ingest:
+    """The control plane's side of the protocol."""
+
+    def __init__(
+        self,
+        store: port.EventStore,
+        router: Router,
+        packer: Packer,
+        capabilities: Capabilities,
+        settings: OperatorSettings,
+    ) -> None:
+        self._store, self._router, self._packer = store, router, packer
+        self._capabilities, self._settings = capabilities, settings
+        self._waiting = Waiting()
+        self._stopping = asyncio.Event()
+        router.observers.append(self._committed)
+
+    def stop(self) -> None:
+        """Answer everyone who waits, and let nobody wait again."""
+        self._stopping.set()
+
+    def _committed(self, committed: Committed) -> None:
+        request = committed.execution.request
+        steps = {one.step for one in committed.transition.enqueue}
+        pools = {request.pool_of(step) for step in steps}
+        if committed.transition.requeue:
+            pools |= {request.pool, *request.pools.values()}
+        for pool in pools:
+            self._waiting.wake(pool)
+
+    async def lease(self, request: LeaseRequest) -> LeaseAnswer:
+        """Commands for a worker; waits for some as long as it likes to."""
+        until = time.monotonic() + min(request.wait_s, self._settings.long_poll_s)
+        while True:
+            given = await self._lease(request.pool, request.worker, request.capacity)
+            left = until - time.monotonic()
+            if given or left <= 0 or self._stopping.is_set():
+                break
+            await self._waiting.wait(request.pool, left)
+        packed = await self._packer.pack(given, request.knows)
+        return LeaseAnswer(
+            commands=packed.commands, playbooks=packed.playbooks, workloads=packed.workloads
+        )
+
+    async def _lease(self, pool: str, worker: str, capacity: int) -> list[Given]:
+        limit = min(capacity, self._settings.max_lease)
+        if limit < 1:
+            return []
+        ttl = self._settings.lease_ttl_s
+        return [given_of(one) for one in await self._store.lease(pool, worker, limit, ttl)]
+
+    async def reports(self, request: Reports) -> ReportsAnswer:
+        """Take what a worker says of its runs, and give it more to do."""
+        want = Want(request.worker, request.pool, request.capacity, self._settings.lease_ttl_s)
+        taken = [self._report(one, want) for one in request.reports]
+        answers = await asyncio.gather(*taken)
+        given = [Given(execution, 1, command) for execution, command in want.given]
+        given += await self._lease(request.pool, request.worker, want.slots)
+        packed = await self._packer.pack(given, request.knows)
+        return ReportsAnswer(
+            answers=tuple(answers),
+            commands=packed.commands,
+            playbooks=packed.playbooks,
+            workloads=packed.workloads,
+        )
+
+    async def _report(self, one: RunReport, want: Want) -> RunAnswer:
+        execution_id = self._execution_of(one.held)
+        if one.logs:
+            await self._store.append_logs(execution_id, one.held, one.report.step, one.logs)
+        trigger = one.report.trigger(one.held.lease_id)
+        decision = await self._router.apply(execution_id, trigger, want)
+        return RunAnswer(
+            lease_id=one.held.lease_id,
+            verdict=decision.verdict,
+            expected=decision.expected,
+            message=decision.message,
+        )
+
+    def _execution_of(self, held: Held) -> str:
+        found = self._capabilities.execution_of(held.capability, held.lease_id, held.epoch)
+        if found is None:
+            raise Forbidden(f"the capability is not good for lease {held.lease_id}")
+        return found
+
+    async def heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
+        """Prolong what a worker holds; tell it what is cancelled, gone or ended."""
+        for held in beat.leases:
+            self._execution_of(held)
+        fences = [Fence(held.lease_id, held.epoch) for held in beat.leases]
+        alive = await self._store.heartbeat(fences, self._settings.lease_ttl_s) if fences else {}
+        return HeartbeatAnswer(
+            ttl_s=self._settings.lease_ttl_s,
+            cancelled=tuple(lease for lease, stop in alive.items() if stop),
+            gone=tuple(one.lease_id for one in fences if one.lease_id not in alive),
+            children=await self._ended(beat.children),
+        )
+
+    async def _ended(self, children: Sequence[str]) -> tuple[ChildEnd, ...]:
+        found = [await self._child_end(child) for child in children]
+        return tuple(end for end in found if end is not None)
+
+    async def _child_end(self, child: str) -> ChildEnd | None:
+        snapshot = await self._store.load(child)
+        if snapshot is None or not snapshot.state.phase.is_final:
+            return None
+        state = snapshot.state
+        return ChildEnd(
+            child=child,
+            phase=state.phase.value,
+            reason=state.reason or "",
+            message=state.message,
+            result=state.result,
+        )
+
+    async def hand_back(self, request: HandBack) -> None:
+        """A worker that has to go: its runs are delivered again at once."""
+        for held in request.leases:
+            lost = WorkerLost(
+                lease_id=held.lease_id,
+                epoch=held.epoch,
+                reason=request.reason,
+                handed_back=True,
+            )
+            await self._router.apply(self._execution_of(held), lost)
+
+    async def child(self, held: Held, request: ChildRequest) -> ChildAnswer:
+        """Start a child execution for a `playbook` task."""
+        execution_id = self._execution_of(held)
+        decision = await self._router.apply(execution_id, request.trigger(held.lease_id))
+        if decision.verdict not in (Verdict.ACCEPTED, Verdict.DUPLICATE):
+            return ChildAnswer(verdict=decision.verdict, message=decision.message)
+        child = _child_of(decision)
+        return ChildAnswer(verdict=Verdict.ACCEPTED, child=child, end=await self._child_end(child))
+
+    async def put_result(self, held: Held, digest: str, content: bytes) -> None:
+        await self._store.put_result(digest, content, self._execution_of(held))
+
+    async def get_result(self, held: Held, digest: str) -> bytes | None:
+        """Content that belongs to the caller's execution, or that its `ctx` or args refer to."""
+        self._execution_of(held)
+        return await self._store.get_result(digest)
+
+
+def _child_of(decision: Decision) -> str:
+    assert decision.message is not None, "the engine names the child"
+    return decision.message

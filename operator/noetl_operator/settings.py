@@ -1,0 +1,64 @@
+"""The operator's settings: limits, budgets and intervals, each with its reason.
+
+Read once at the start from `NOETL_*` variables of the environment; the chart sets those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+PREFIX = "NOETL_"
+
+
+class BadSettings(ValueError):
+    """A variable of the environment does not say what it should; the text names each."""
+
+
+class OperatorSettings(BaseModel):
+    """Every knob of the control plane."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, extra="ignore")
+
+    lease_ttl_s: float = Field(15.0, gt=0)
+    """How long a worker may be silent before its runs are given to another one."""
+    heartbeat_s: float = Field(5.0, gt=0)
+    """How often workers shall say that they live; well below a third of the lease."""
+    long_poll_s: float = Field(20.0, ge=0)
+    """How long a request for work waits for some."""
+    shard_ttl_s: float = Field(10.0, gt=0)
+    """How long a leader may be silent before another process takes its executions."""
+    sweep_interval_s: float = Field(1.0, gt=0)
+    """How often time is looked at: expired leases, deadlines, the outbox."""
+    sweep_batch: int = Field(500, ge=1)
+    """How much one look takes on."""
+    live_executions: int = Field(2_000, ge=1)
+    """Executions whose state is kept in memory."""
+    max_report_bytes: int = Field(16 * 1024 * 1024, ge=1024)
+    """The largest report of a worker, all its runs together."""
+    max_result_bytes: int = Field(256 * 1024 * 1024, ge=1024)
+    """The largest result that is stored."""
+    max_lease: int = Field(64, ge=1)
+    """Commands that one request for work may take."""
+    connections: int = Field(8, ge=2)
+    """Connections to the database."""
+    partitions_ahead: int = Field(4, ge=1)
+    """Weeks of the log that are prepared in advance."""
+    retention_days: int = Field(0, ge=0)
+    """Weeks of the log that ended so many days ago are dropped once nothing in them runs; 0 keeps
+    everything."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> OperatorSettings:
+        given = {
+            name: environment[PREFIX + name.upper()]
+            for name in cls.model_fields
+            if PREFIX + name.upper() in environment
+        }
+        try:
+            return cls.model_validate(given)
+        except ValidationError as wrong:
+            # pydantic's own text would quote the values, which may be anything.
+            names = [f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg']}" for e in wrong.errors()]
+            raise BadSettings("; ".join(names)) from None

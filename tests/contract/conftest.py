@@ -1,0 +1,17 @@
+"""The stores that the contract holds for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from noetl_operator.store.memory import MemoryStore
+from noetl_operator.store.port import EventStore
+
+
+@pytest.fixture(params=["memory"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[EventStore]:
+    """A fresh store; each parameter is one implementation of the port."""
+    assert request.param == "memory"
+    yield MemoryStore()

@@ -1,0 +1,405 @@
+"""One seed, one schedule: engine, store in memory and workers, with faults between any two steps.
+
+Everything is drawn from the seed: the playbook, what its tools answer, in which order things happen,
+which posts are lost, doubled or late, who crashes when, and how the clock goes. After a while the
+faults stop, and the execution has to end as the reference says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+from uuid import UUID
+
+from noetl_core.engine import Program
+from noetl_core.engine.events import Event
+from noetl_core.engine.transition import Fence
+from noetl_core.engine.triggers import (
+    Patch,
+    Reported,
+    Resume,
+    Suspend,
+    Tick,
+    Trigger,
+    Verdict,
+    WorkerLost,
+)
+from noetl_operator.store.memory import Memory
+from noetl_operator.store.port import NewExecution
+from tests.support.generated import Made
+from tests.support.simulation_checks import Checker, Recorded, check_log, check_replay
+from tests.support.simulation_operator import Operator
+from tests.support.simulation_worker import Job, World
+
+LEASE_TTL_S = 30.0
+MOST_LOSSES = 3
+"""Leases of one command that may be lost before the rules say it fails."""
+PATIENCE = 4000
+"""Steps without faults after which an execution that has not ended is stuck."""
+
+
+class Stuck(AssertionError):
+    """Nothing goes on although the execution has not ended."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """In percent of the steps where each may happen."""
+
+    steps: int = 0
+    """How many steps the faults last."""
+    lost_post: int = 0
+    lost_answer: int = 0
+    double_post: int = 0
+    worker: int = 0
+    """Crash, pause (a zombie later) or hand back."""
+    operator: int = 0
+    """Crash at any point, or a takeover while the old leader still works."""
+    suspend: int = 0
+
+
+CALM = Faults()
+
+
+def faults_of(random: Random, made: Made) -> Faults:
+    """Some schedules are only shuffled, most have faults of one kind, the rest of all."""
+    steps = random.choice([30, 80, 200])
+    kind = random.randrange(6)
+    posts = Faults(steps=steps, lost_post=10, lost_answer=15, double_post=15)
+    worker = 8 if made.repeats else 0
+    match kind:
+        case 0:
+            return Faults(steps=steps)
+        case 1:
+            return posts
+        case 2:
+            return Faults(steps=steps, worker=worker, double_post=10)
+        case 3:
+            return Faults(steps=steps, operator=8, lost_answer=5)
+        case _:
+            return Faults(
+                steps=steps, lost_post=8, lost_answer=10, double_post=10,
+                worker=worker, operator=5, suspend=random.choice([0, 3]),
+            )  # fmt: skip
+
+
+@dataclass
+class _Post:
+    """A report on its way."""
+
+    job: Job
+    trigger: Reported
+    number: int
+
+
+@dataclass
+class _Worker:
+    name: str
+    jobs: list[Job] = field(default_factory=list)
+    paused: bool = False
+
+
+class Simulation:
+    """One run of one playbook."""
+
+    def __init__(self, made: Made, random: Random, faults: Faults, workers: int = 2) -> None:
+        self.made, self.random, self.faults = made, random, faults
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+        self.memory = Memory(lambda: self.time)
+        execution_id = str(UUID(int=(0x7 << 76) | (0x2 << 62) | 1))
+        self.program = Program.of(
+            made.playbook, execution_id=execution_id, name="one", namespace="here"
+        )
+        self.execution_id = execution_id
+        self.checker = Checker(execution_id)
+        self.world = World(
+            made.playbook, made.script, self.memory, self.program.execution, self.program.workload
+        )
+        self.workers = [_Worker(f"w{n}") for n in range(workers)]
+        self.operators = [Operator("op0", self.memory, self.program)]
+        self.born = 1
+        self.posts: list[_Post] = []
+        self.calls: list[Trigger] = []
+        """From outside, waiting to be taken."""
+        self.patches = list(made.patches)
+        self.outstanding: dict[int, int] = {}
+        """Job → the number of its post that is on its way."""
+        self.numbers = 0
+
+    # The run
+
+    def run(self) -> list[Event]:
+        self.memory.create(
+            NewExecution(
+                execution_id=self.execution_id, namespace="here", name="one",
+                playbook_name="made", digest="", document={}, workload={},
+            )
+        )  # fmt: skip
+        for _ in range(self.faults.steps):
+            if self.is_over:
+                break
+            self.faulty_step()
+        self.calm_down()
+        log = self.memory.executions[self.execution_id].log
+        check_log(log)
+        assert not self.memory.rows, "commands are left in the queue of a finished execution"
+        return log
+
+    @property
+    def is_over(self) -> bool:
+        return self.memory.executions[self.execution_id].state.phase.is_final
+
+    def replay(self) -> None:
+        check_replay(self.program, self.memory, self.checker.history)
+
+    def chance(self, percent: int) -> bool:
+        return percent > 0 and self.random.randrange(100) < percent
+
+    def faulty_step(self) -> None:
+        self.time += timedelta(milliseconds=self.random.choice([1, 10, 200]))
+        if self.chance(6):
+            self.pass_time(self.random.choice([3, 6, 12]))
+        if self.chance(self.faults.worker):
+            self.worker_fault()
+        if self.chance(self.faults.operator):
+            self.operator_fault()
+        if self.chance(self.faults.suspend):
+            self.calls.append(self.random.choice([Suspend(), Resume(), Tick()]))
+        if self.patches and self.chance(4):
+            self.call_patch()
+        options = self.options()
+        if options:
+            options[self.random.randrange(len(options))]()
+        else:
+            self.pass_time(2)
+
+    def time_out(self) -> None:
+        """Posts that got lost with whoever had them are posted again."""
+        alive = {post.number for post in self.posts}
+        alive |= {operator.post for operator in self.operators if operator.work is not None}
+        self.outstanding = {key: n for key, n in self.outstanding.items() if n in alive}
+
+    def options(self) -> list[Callable[[], object]]:
+        """All that could happen now."""
+        self.time_out()
+        found: list[Callable[[], object]] = []
+        for operator in self.operators:
+            found += self.operator_options(operator)
+        for worker in self.workers:
+            if worker.paused:
+                continue
+            if self.queued and len(worker.jobs) < 4:
+                found.append(lambda w=worker: self.lease(w))  # type: ignore[misc]
+            for job in worker.jobs:
+                found.append(lambda j=job: j.step(self.random))  # type: ignore[misc]
+                if job.number not in self.outstanding and self.wants_to_post(job):
+                    found.append(lambda j=job: self.post(j))  # type: ignore[misc]
+        return found
+
+    def operator_options(self, operator: Operator) -> list[Callable[[], object]]:
+        if operator.work is not None:
+            return [lambda: self.commit(operator)] * 3
+        if operator.shard is None:
+            return [operator.lead]
+        found: list[Callable[[], object]] = [lambda: self.sweep(operator)]
+        for number in range(len(self.posts)):
+            found.append(lambda n=number: self.take_post(operator, n))  # type: ignore[misc]
+        if self.calls:
+            found.append(lambda: self.take_call(operator))
+        return found
+
+    # The operators
+
+    def sweep(self, operator: Operator) -> bool:
+        trigger = operator.sweep()
+        if trigger is None:
+            return False
+        operator.decide(trigger)
+        return True
+
+    def take_call(self, operator: Operator) -> None:
+        operator.decide(self.calls.pop(0))
+
+    def take_post(self, operator: Operator, number: int) -> None:
+        post = self.posts.pop(number)
+        if self.chance(self.faults.double_post):
+            self.posts.append(post)
+        if self.chance(self.faults.lost_post):
+            return
+        operator.decide(post.trigger, lambda verdict: self.answer(post, verdict), post.number)
+
+    def commit(self, operator: Operator) -> None:
+        trigger, reply = operator.work.trigger, operator.work.reply  # type: ignore[union-attr]
+        work = operator.commit()
+        if work is None:
+            if operator.shard is not None and operator.cached is None:
+                # The router's way out of a conflict: read again, decide again.
+                operator.decide(trigger, reply, operator.post)
+            elif not isinstance(trigger, Reported | WorkerLost | Tick):
+                self.calls.append(trigger)
+            return
+        if work.transition.events:
+            recorded = Recorded(work.trigger, work.now, work.transition)
+            self.checker.committed(recorded, deep=self.chance(10))
+        if work.decision.verdict is Verdict.REFUSED and isinstance(trigger, Patch):
+            self.calls.append(trigger)
+        if work.reply is not None and not self.chance(self.faults.lost_answer):
+            work.reply(work.decision.verdict)
+
+    def operator_fault(self) -> None:
+        """A crash at any point, or a second process that waits for the first one's time to end."""
+        if len(self.operators) > 1 or self.chance(50):
+            dead = self.operators.pop(self.random.randrange(len(self.operators)))
+            self.rescue(dead)
+        if len(self.operators) < 2:
+            self.operators.append(Operator(f"op{self.born}", self.memory, self.program))
+            self.born += 1
+
+    def rescue(self, dead: Operator) -> None:
+        """Calls from outside are repeated by whoever made them."""
+        work = dead.work
+        if work is not None and isinstance(work.trigger, Patch | Suspend | Resume):
+            self.calls.append(work.trigger)
+
+    # The workers
+
+    @property
+    def queued(self) -> bool:
+        return any(row.owner is None for row in self.memory.rows.values())
+
+    def lease(self, worker: _Worker) -> None:
+        for leased in self.memory.lease("default", worker.name, 1, LEASE_TTL_S):
+            ctx = self.memory.executions[self.execution_id].state.ctx
+            self.numbers += 1
+            worker.jobs.append(Job(self.world, worker.name, leased, dict(ctx), self.numbers))
+
+    def wants_to_post(self, job: Job) -> bool:
+        return bool(job.waiting or job.end is not None or len(job.buffer) > 2)
+
+    def post(self, job: Job) -> bool:
+        report = job.report()
+        if report is None:
+            return False
+        self.numbers += 1
+        self.outstanding[job.number] = self.numbers
+        self.posts.append(_Post(job, report, self.numbers))
+        return True
+
+    def answer(self, post: _Post, verdict: Verdict) -> None:
+        if self.outstanding.get(post.job.number) != post.number:
+            return
+        del self.outstanding[post.job.number]
+        if not post.job.answered(post.trigger, verdict):
+            self.drop(post.job)
+
+    def drop(self, job: Job) -> None:
+        for worker in self.workers:
+            worker.jobs = [one for one in worker.jobs if one is not job]
+
+    def worker_fault(self) -> None:
+        worker = self.random.choice(self.workers)
+        if any(job.epoch > MOST_LOSSES for job in worker.jobs):
+            return
+        match self.random.randrange(3):
+            case 0:
+                worker.jobs = []
+            case 1:
+                worker.paused = not worker.paused
+            case _:
+                if worker.jobs:
+                    self.hand_back(worker.jobs[0])
+
+    def hand_back(self, job: Job) -> None:
+        self.drop(job)
+        gone = WorkerLost(
+            lease_id=job.lease_id, epoch=job.epoch, reason="handed back", handed_back=True
+        )
+        self.calls.append(gone)
+
+    # Time
+
+    def pass_time(self, seconds: float) -> None:
+        """Leases of workers that are well are prolonged; leaders keep their shard if they can."""
+        self.time += timedelta(seconds=seconds)
+        for worker in self.workers:
+            if not worker.paused:
+                self.heartbeat(worker)
+        if not self.chance(self.faults.operator * 5):
+            for operator in self.operators:
+                if operator.shard is not None and operator.work is None:
+                    operator.lead()
+
+    def heartbeat(self, worker: _Worker) -> None:
+        held = self.memory.heartbeat([Fence(j.lease_id, j.epoch) for j in worker.jobs], LEASE_TTL_S)
+        for job in list(worker.jobs):
+            if job.lease_id not in held:
+                self.drop(job)
+            elif held[job.lease_id]:
+                job.stop()
+
+    # Without faults, to the end
+
+    def calm_down(self) -> None:
+        self.faults = CALM
+        self.calls.append(Resume())
+        for worker in self.workers:
+            worker.paused = False
+        idle = 0
+        for _ in range(PATIENCE):
+            if self.is_over:
+                return
+            self.time += timedelta(milliseconds=1)
+            if self.round():
+                idle = 0
+                continue
+            idle += 1
+            if self.patches:
+                self.call_patch()
+            self.pass_time(4)
+            if idle > 40:
+                break
+        state = self.memory.executions[self.execution_id].state
+        raise Stuck(f"{state.phase} at seq {state.seq}, runs {list(state.runs.values())}")
+
+    def call_patch(self) -> None:
+        values = self.patches.pop(0)
+        self.calls.append(Patch(id=f"p{len(self.patches)}", set=values, by="test"))
+
+    def round(self) -> bool:
+        """Everyone does one thing; False where nobody had any."""
+        self.time_out()
+        busy = False
+        for operator in self.operators:
+            busy |= self.operator_round(operator)
+        for worker in self.workers:
+            if self.queued:
+                self.lease(worker)
+                busy = True
+            for job in list(worker.jobs):
+                busy |= job.step(self.random)
+                if job.number not in self.outstanding and self.wants_to_post(job):
+                    busy |= self.post(job)
+        return busy
+
+    def operator_round(self, operator: Operator) -> bool:
+        if operator.work is not None:
+            self.commit(operator)
+        elif operator.shard is None:
+            return operator.lead()
+        elif self.posts:
+            self.take_post(operator, 0)
+        elif self.calls:
+            self.take_call(operator)
+        else:
+            return self.sweep(operator)
+        return True
+
+
+def simulate(made: Made, seed: int) -> Simulation:
+    """Run one schedule to its end; raises where an invariant breaks."""
+    random = Random(seed)
+    simulation = Simulation(made, random, faults_of(random, made), random.randint(1, 3))
+    simulation.run()
+    return simulation

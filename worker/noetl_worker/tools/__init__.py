@@ -1,0 +1,1 @@
+"""The tool kinds, one module each; others plug in by the entry point group `noetl.tools`."""
