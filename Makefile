@@ -8,10 +8,11 @@ SRC    := core operator worker cli tests e2e
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt unit nightly e2e bench docs crds requirements clean
+.PHONY: help run test lint fmt unit mutants nightly e2e chaos bench docs crds requirements clean \
+        cluster-up cluster-down cluster-status
 
 help: ## show this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -24,10 +25,10 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: $(STAMP) ## set up and check the example playbook
-	$(BIN)/noetl check examples/*.yaml
+run: $(STAMP) ## set up and run an example playbook on this machine, without a cluster
+	$(BIN)/python -m noetl_cli.local.tour
 
-test: $(STAMP) lint unit ## set up and pass every check and test
+test: $(STAMP) lint unit e2e ## set up and pass every check and test
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check $(SRC)
@@ -38,6 +39,18 @@ lint: $(STAMP) ## ruff, mypy --strict, import-linter
 unit: $(STAMP) ## the tests without a cluster
 	$(BIN)/pytest -n $(JOBS)
 
+e2e: $(STAMP) ## the tests on a real Kubernetes, where this machine can have one
+	$(BIN)/pytest e2e
+
+cluster-up: $(STAMP) ## have a Kubernetes of our own running, to try things on
+	$(BIN)/python -m e2e.cluster up
+
+cluster-down: $(STAMP) ## end it and remove every trace of it
+	$(BIN)/python -m e2e.cluster down
+
+cluster-status: $(STAMP) ## say what of it runs
+	$(BIN)/python -m e2e.cluster status
+
 nightly: $(STAMP) ## the property tests with many more examples
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n $(JOBS) -m "not cluster"
 
@@ -46,7 +59,8 @@ fmt: $(STAMP) ## format and sort imports
 	$(BIN)/ruff format $(SRC)
 
 bench: $(STAMP) ## the measurements
-	$(BIN)/python e2e/bench/language.py
+	$(BIN)/python -m e2e.bench.language
+	$(BIN)/python -m e2e.bench.engine
 
 crds: $(STAMP) ## write crds/ from the model
 	$(BIN)/python -m noetl_cli.crds crds

@@ -27,9 +27,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=f"no cluster: {reason}"))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if reason := terminalreporter.config.stash.get(_reason, None):
-        terminalreporter.write_line(f"the cluster tests did not run: {reason}")
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last line of all, below pytest's own summary."""
+    if reason := config.stash.get(_reason, None):
+        print(f"the cluster tests did not run: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,8 @@
     ├── UsageError              exit 2: wrong usage, a file that can't be read
     └── Unreachable             exit 5: the cluster or the database does not answer
 
-With `-o json`, exits 2 and 5 print `{"error": {"message", "hint"}}` on stdout as well. A traceback
-is shown only with NOETL_DEBUG=1.
+With `-o json` the document on stdout is then `{"error": {"message", "hint"}}`. A traceback is shown
+only with NOETL_DEBUG=1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CliError(Exception):
         self.message = message
         self.hint = hint
 
-    def as_json(self) -> dict[str, dict[str, str | None]]:
+    def as_json(self) -> dict[str, object]:
         return {"error": {"message": self.message, "hint": self.hint}}
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, TYPE_CHECKING
 
-from noetl_cli.errors import CliError, Exit
+from noetl_cli.errors import CliError
 from noetl_cli.terminal import Style, encodable, printable, style_for
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Output:
     def error(self, error: CliError) -> None:
         """The last words of a command that failed."""
         _labelled("error", "red", error.message, error.hint)
-        if self.is_json and error.exit_code in (Exit.USAGE, Exit.UNREACHABLE):
+        if self.is_json:
             self.document(error.as_json())
 
 

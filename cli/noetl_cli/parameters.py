@@ -1,5 +1,4 @@
-"""Arguments and options of the common types read without pydantic, whose import typer would pay for
-each.
+"""Arguments and options of the common types, read without the pydantic that typer would import.
 
 Texts, lists of texts, numbers and closed sets are read here, which halves the time of a small
 command and lets a wrong word of a set name the nearest right one. Every other type stays typer's.

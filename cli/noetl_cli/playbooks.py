@@ -13,6 +13,17 @@ from noetl_core.model import Playbook
 from noetl_core.problems import Problem, Severity, nearest
 
 
+class InvalidPlaybook(CliError):
+    """A command needs a valid playbook and the file is none."""
+
+    def __init__(self, message: str, problems: list[Problem]) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+    def as_json(self) -> dict[str, object]:
+        return {**super().as_json(), "problems": [p.as_json() for p in self.problems]}
+
+
 def one_playbook(file: SourceFile, name: str | None = None) -> Playbook:
     """The playbook, chosen by name where a file holds several. An invalid one ends the command."""
     checked = check_text(file.data)
@@ -38,4 +49,5 @@ def invalid(file: SourceFile, problems: list[Problem]) -> CliError:
     """Show what is wrong with a playbook on stderr, and give the error that ends the command."""
     for line in report.render(file, problems, style_for(sys.stderr)):
         output.write(sys.stderr, line + "\n")
-    return CliError(f"{file.label}: not a valid playbook: {report.counts(problems)}")
+    message = f"{file.label}: not a valid playbook: {report.counts(problems)}"
+    return InvalidPlaybook(message, problems)

@@ -1,5 +1,4 @@
-"""Problems of playbooks for people: each with its code, place, line, caret and cure, then a
-summary.
+"""Problems of playbooks for people: each with its code, place, line, caret and cure.
 
 `check` prints these as its result; `convert`, `graph` and later `run` print them when a playbook is
 invalid.

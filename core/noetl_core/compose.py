@@ -48,6 +48,26 @@ def unreadable(message: str, line: int, column: int, hint: str | None = None) ->
     return Problem("A1.yaml", Severity.ERROR, "", line, column, message, hint)
 
 
+class _Mark(Protocol):
+    """A place in the text, from 0."""
+
+    line: int
+    column: int
+    index: int
+
+
+class _Event(Protocol):
+    """What is read of the parser's events; which event has what is the parser's business."""
+
+    start_mark: _Mark
+    end_mark: _Mark
+    anchor: str | None
+    tag: str | None
+    value: str
+    implicit: tuple[bool, bool]
+    flow_style: bool | None
+
+
 @dataclass(slots=True)
 class _Open:
     """A collection whose end has not been read yet."""
@@ -72,7 +92,7 @@ class Composer:
 
     def compose(self, next_event: Callable[[], yaml.Event]) -> Node:
         """The root of the document whose beginning was just read."""
-        steps: dict[type[yaml.Event], Callable[[yaml.Event], None]] = {
+        steps: dict[type, Callable[[_Event], None]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.MappingStartEvent: self._open,
             yaml.SequenceStartEvent: self._open,
@@ -82,7 +102,7 @@ class Composer:
         }
         event = next_event()
         while (step := steps.get(type(event))) is not None:
-            step(event)
+            step(cast(_Event, event))
             event = next_event()
         assert self._root is not None
         return self._root
@@ -107,16 +127,15 @@ class Composer:
             return key.value
         return self._text[key.start : key.end].strip() or key_text(key)
 
-    def _stop(self, message: str, event: yaml.Event, hint: str | None = None) -> NoReturn:
-        mark, _ = _marks(event)
+    def _stop(self, message: str, event: _Event, hint: str | None = None) -> NoReturn:
+        mark = event.start_mark
         problem = unreadable(message, mark.line + 1, mark.column + 1, hint)
         raise Unreadable(replace(problem, path=self._path()))
 
-    def _open(self, event: yaml.Event) -> None:
-        assert isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent)
+    def _open(self, event: _Event) -> None:
         if len(self._stack) >= MAX_DEPTH:
             self._too_deep(event)
-        mark, end = _marks(event)
+        mark, end = event.start_mark, event.end_mark
         make = MappingNode if isinstance(event, yaml.MappingStartEvent) else SequenceNode
         flow = bool(event.flow_style)
         node = make(mark.line + 1, mark.column + 1, mark.index, end.index, flow=flow)
@@ -126,20 +145,19 @@ class Composer:
             self._anchors[event.anchor] = None
         self._stack.append(_Open(node, event.anchor))
 
-    def _too_deep(self, event: yaml.Event) -> NoReturn:
+    def _too_deep(self, event: _Event) -> NoReturn:
         self._stop(f"values are nested more than {MAX_DEPTH} deep", event)
 
-    def _close(self, event: yaml.Event) -> None:
+    def _close(self, event: _Event) -> None:
         closed = self._stack.pop()
         node = closed.node
-        node.end = _marks(event)[1].index
+        node.end = event.end_mark.index
         if isinstance(node, MappingNode):
             for merged in closed.merges:
                 self._merge(node, merged)
         self._add(node, closed.anchor)
 
-    def _alias(self, event: yaml.Event) -> None:
-        assert isinstance(event, yaml.AliasEvent)
+    def _alias(self, event: _Event) -> None:
         name = event.anchor or ""
         shown = shortened(name)
         if name not in self._anchors:
@@ -209,9 +227,8 @@ class Composer:
                 if key not in into.entries:
                     into.entries[key] = replace(entry, merged=True)
 
-    def _scalar(self, event: yaml.Event) -> None:
-        assert isinstance(event, yaml.ScalarEvent)
-        mark, end = _marks(event)
+    def _scalar(self, event: _Event) -> None:
+        mark, end = event.start_mark, event.end_mark
         line, column = mark.line + 1, mark.column + 1
         node = ScalarNode(line, column, mark.index, end.index, 1, 0, event.value)
         if event.tag and event.tag != "!":
@@ -254,19 +271,6 @@ class Composer:
         if level and isinstance(level.node, MappingNode) and level.key is None:
             return f"{path}.{text}" if path else text
         return path
-
-
-class _Mark(Protocol):
-    """A place in the text, from 0."""
-
-    line: int
-    column: int
-    index: int
-
-
-def _marks(event: yaml.Event) -> tuple[_Mark, _Mark]:
-    """Where an event begins and ends: the parser always knows, whatever its annotations say."""
-    return cast(_Mark, event.start_mark), cast(_Mark, event.end_mark)
 
 
 def _short_tag(tag: str) -> str:

@@ -88,6 +88,11 @@ def _control(word: str) -> tuple[str, Word]:
     return word, Word("A5.misplaced-control", message, rewrite.misplaced_control)
 
 
+def _as_do(word: str) -> tuple[str, Word]:
+    message = f"a rule writes `do: {word}`, not `{word}:`"
+    return word, Word("A5.rule-shape", message, rewrite.written_as_do(word))
+
+
 _STEP: Mapping[str, Word] = dict(
     (
         _legacy("case", "a step is admission, `tool` and `next`", rewrite.step_of),
@@ -204,7 +209,7 @@ WORDS: Mapping[str, Mapping[str, Word]] = {
             _later("set", "v10 says `set_ctx` and `set_iter`, under `then`", rewrite.set_words),
         )
     ),
-    "then": {**_SETS, **{w: _CONTROLS[w] for w in ("retry", "jump", "break", "fail", "continue")}}
+    "then": {**_SETS, **dict(_as_do(w) for w in sorted(CONTROL_WORDS - {"do", "rules"}))}
     | dict(
         (
             _legacy("set_prev", "a `noop` task with `result:` sets `_prev`", rewrite.set_prev),

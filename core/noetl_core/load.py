@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from noetl_core.model import Metadata, Playbook
+from noetl_core.nodes import nodes_of
 from noetl_core.problems import Path, Problem, ProblemList, Severity, nearest
 from noetl_core.reading import Cursor, Reading
 from noetl_core.shape import KUBERNETES_NAME, Key, Rec, dump_record, read_keys
@@ -92,6 +93,11 @@ def load(data: bytes | str, kinds: Mapping[str, ToolKind] = BUILT_IN) -> list[Lo
         return [_load_document(document, kinds) for document in parse(data)]
 
 
+def load_data(value: Value, kinds: Mapping[str, ToolKind] = BUILT_IN) -> Loaded:
+    """A playbook that comes as data: from the log, or from the Kubernetes API."""
+    return _load_document(Document(nodes_of(value), (), ""), kinds)
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """No search for garbage while a large tree is built: all of it stays, and looking through it
@@ -102,6 +108,10 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            if gc.get_freeze_count() == 0:
+                # Together these make what is alive old: it is not searched as young right now.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

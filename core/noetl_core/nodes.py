@@ -104,3 +104,18 @@ def plain_value(node: Node) -> Value:
     if isinstance(node, SequenceNode):
         return [plain_value(item) for item in node.items]
     raise TypeError(f"not a node of a document: {node!r}")
+
+
+def nodes_of(value: Value) -> Node:
+    """Data that was never a text, as a tree without places: a stored playbook, an API object."""
+    match value:
+        case dict():
+            entries = {
+                key: Entry(key, ScalarNode(1, 1, 0, 0, value=key), nodes_of(one))
+                for key, one in value.items()
+            }
+            return MappingNode(1, 1, 0, 0, entries=entries)
+        case list():
+            return SequenceNode(1, 1, 0, 0, items=[nodes_of(one) for one in value])
+        case _:
+            return ScalarNode(1, 1, 0, 0, value=value)

@@ -111,7 +111,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word an author most likely meant, or None when none is close."""
     if len(word) > 64:
         return None
-    best, best_distance = None, max(1, len(word) // 3) + 1
+    best, best_distance = None, max(1, (len(word) + 1) // 3) + 1
     for candidate in known:
         if abs(len(candidate) - len(word)) >= best_distance:
             continue

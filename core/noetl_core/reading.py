@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from noetl_core import legacy
 from noetl_core.nodes import Entry, MappingNode, Node, ScalarNode, SequenceNode
@@ -26,16 +26,14 @@ if TYPE_CHECKING:
     from noetl_core.tools import ToolKind
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a value of the model stands in the author's file."""
 
     written: Path
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateUse:
+class TemplateUse(NamedTuple):
     """A template that was met, for the checks that need the whole playbook."""
 
     path: Path
@@ -101,8 +99,7 @@ class Reading:
 _NOTHING = compile_template("")
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(NamedTuple):
     """A place in the model and in the author's file at once."""
 
     reading: Reading
@@ -111,7 +108,10 @@ class Cursor:
 
     def child(self, key: str | int, node: Node) -> Cursor:
         """One key or index further in, the same in model and file."""
-        return self.at((*self.path, key), (*self.written, key), node)
+        path = (*self.path, key)
+        # Most often the model and the file agree: then one path serves both.
+        written = path if self.written is self.path else (*self.written, key)
+        return self.at(path, written, node)
 
     def at(self, path: Path, written: Path, node: Node) -> Cursor:
         """Another place, where the model's shape and the file's differ."""
@@ -179,7 +179,9 @@ class Cursor:
                 self._into(key).templates_in(entry.node, scope)
 
     def _into(self, key: str | int) -> Cursor:
-        return Cursor(self.reading, (*self.path, key), (*self.written, key))
+        path = (*self.path, key)
+        written = path if self.written is self.path else (*self.written, key)
+        return Cursor(self.reading, path, written)
 
     def _compiled(self, node: Node, text: str, scope: Scope, *, is_guard: bool) -> Template:
         try:

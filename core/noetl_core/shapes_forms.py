@@ -19,6 +19,7 @@ from noetl_core.nodes import (
     kind_of,
     plain_value,
 )
+from noetl_core.problems import shortened
 from noetl_core.reading import Cursor
 from noetl_core.scopes import Scope
 from noetl_core.shape import (
@@ -101,6 +102,18 @@ class PolicyShape(Rec[R]):
 
     def wrong(self, node: Node, at: Cursor, hint: str | None = None) -> R:
         return super().wrong(node, at, rewrite.policy_object(first_values(node)))
+
+
+class ThenShape(Rec[R]):
+    """What a rule does: an object with `do` (rule A5)."""
+
+    expected = "an object with `do`"
+    code = "A5.then-without-do"
+
+    def wrong(self, node: Node, at: Cursor, hint: str | None = None) -> R:
+        word = node.value if isinstance(node, ScalarNode) else None
+        shown = shortened(word) if isinstance(word, str) else "…"
+        return super().wrong(node, at, f"then: {{do: {shown}}}")
 
 
 class LoopIn(Data):

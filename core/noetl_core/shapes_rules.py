@@ -54,7 +54,7 @@ class Rules(Lazy[R], Shape[tuple[R, ...]]):
         entries = node.entries
         if "else" in entries:
             return self._else(node, entries["else"], at)
-        if "when" not in entries:
+        if "when" not in entries and "expr" not in entries:
             hint = 'write `when: "{{ … }}"` for a condition, or `else:` for the last rule'
             at.error("A5.rule-without-when", "a rule has neither `when` nor `else`", node, hint)
         for name, entry in entries.items():
@@ -93,7 +93,8 @@ class Rules(Lazy[R], Shape[tuple[R, ...]]):
     def _without_then(self, node: MappingNode, at: Cursor) -> None:
         if any(word in node.entries for word in legacy.RULE_WORDS):
             return
-        at.error("A5.rule-without-then", "a rule needs a `then`", node)
+        hint = "then: {do: …}" if self.then_key == "do" else "then: {allow: true}"
+        at.error("A5.rule-without-then", "a rule needs a `then`", node, hint)
 
     def _made(self, when: Entry | None, then: Entry | None, at: Cursor) -> R:
         raise NotImplementedError
@@ -103,6 +104,7 @@ class TaskRules(Rules["Rule"]):
     """Rules of a task policy."""
 
     then_key = "do"
+    code = "A5.policy-shape"
 
     def _made(self, when: Entry | None, then: Entry | None, at: Cursor) -> Rule:
         cls = self.cls

@@ -15,18 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from noetl_core.sql_scan import (
-    Bound,
-    Dialect,
-    Identifier,
-    Named,
-    Piece,
-    Position,
-    Raw,
-    Scanner,
-    Text,
-    too_long,
-)
+from noetl_core.sql_pieces import Bound, Identifier, Named, Piece, Position, Raw, Text
+from noetl_core.sql_scan import Dialect, Scanner, too_long
 from noetl_core.templates import Template, TemplateProblems
 from noetl_core.values import Value
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
+from noetl_core.sql_pieces import Bound, Identifier, Named, Piece, Position, Raw, Text
 from noetl_core.templates import (
     LIMITS,
     Template,
@@ -22,55 +23,6 @@ from noetl_core.templates import (
 from noetl_core.templates.scan import Problem, expression_end, problem_at
 
 Dialect = Literal["postgres", "duckdb"]
-
-
-@dataclass(frozen=True, slots=True)
-class Raw:
-    """SQL as written."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """`$1`, or a `?`: the parameter of that number, from 1."""
-
-    number: int
-    written: str
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """`:name`: a parameter where `params` is a mapping, else part of the SQL."""
-
-    name: str
-    written: str
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A `{{ … }}` outside quotes: one parameter of any type."""
-
-    template: Template
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A quoted literal with `{{ … }}` in it: one text parameter."""
-
-    parts: tuple[str | Template, ...]
-    type_name: str = ""
-    """The type in front of a literal such as `interval '{{ n }} days'`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Identifier:
-    """A name made from data: `{{ … | ident }}`, or `"…{{ … }}…"`."""
-
-    parts: tuple[str | Template, ...]
-
-
-Piece: TypeAlias = Raw | Position | Named | Bound | Text | Identifier
 
 _MAX_PROBLEMS = 20
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from datetime import datetime, timedelta
 
-from noetl_core.engine.clock import text_of
+from noetl_core.engine.clock import iso
 from noetl_operator.store.port import EventStore
 
 
@@ -28,4 +28,4 @@ class StoreClock:
         self._base, self._at = base, (before + time.monotonic()) / 2
 
     def now(self) -> str:
-        return text_of(self._base + timedelta(seconds=time.monotonic() - self._at))
+        return iso(self._base + timedelta(seconds=time.monotonic() - self._at))

@@ -60,7 +60,7 @@ def program_of(snapshot: Snapshot) -> Program:
     """The program of a stored execution; its playbook was checked before it was stored."""
     request = snapshot.request
     return Program.of(
-        load_data(request.document) if request.document else None,
+        load_data(request.document).playbook if request.document else None,
         execution_id=request.execution_id,
         name=request.name,
         namespace=request.namespace,

@@ -20,6 +20,7 @@ from noetl_operator.live import Execution, Live
 from noetl_operator.lookup import StoreLookup
 from noetl_operator.merge import merged
 from noetl_operator.store import port
+from noetl_operator.store.durable import DurableStore, Hand
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ Observer = Callable[[Committed], None]
 class Router:
     """The only writer of the log in this process."""
 
-    def __init__(self, store: port.EventStore, clock: StoreClock, live: Live) -> None:
+    def __init__(self, store: DurableStore, clock: StoreClock, live: Live) -> None:
         self._store, self._clock, self._live = store, clock, live
         self._lookup = StoreLookup(store)
         self._inbox: dict[str, deque[_Item]] = {}
@@ -185,7 +186,7 @@ class Router:
             raise port.NotLeader("this process leads no shard")
         _hand_over(changed)
         hands = {
-            command.lease_id: port.Hand(want.owner, want.ttl_s)
+            command.lease_id: Hand(want.owner, want.ttl_s)
             for job in changed
             for command, want in job.hands
         }

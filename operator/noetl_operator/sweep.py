@@ -17,6 +17,7 @@ from noetl_operator.clock import StoreClock
 from noetl_operator.router import Router
 from noetl_operator.settings import OperatorSettings
 from noetl_operator.store import port
+from noetl_operator.store.durable import DurableStore
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class Sweeper:
 
     def __init__(
         self,
-        store: port.EventStore,
+        store: DurableStore,
         router: Router,
         clock: StoreClock,
         settings: OperatorSettings,
@@ -86,7 +87,7 @@ class Sweeper:
 class Housekeeping:
     """What is done once an hour: partitions ahead of time, retention, results nobody names."""
 
-    def __init__(self, store: port.Housekept, settings: OperatorSettings) -> None:
+    def __init__(self, store: DurableStore, settings: OperatorSettings) -> None:
         self._store, self._settings = store, settings
 
     async def run(self, every_s: float = 3600.0) -> None:
@@ -120,7 +121,7 @@ Act = Callable[[port.Action], Awaitable[None]]
 class Outbox:
     """Does what committed transitions ask for outside of their own execution, at least once."""
 
-    def __init__(self, store: port.EventStore, act: Act, *, shard: int, every_s: float) -> None:
+    def __init__(self, store: DurableStore, act: Act, *, shard: int, every_s: float) -> None:
         self._store, self._act, self._shard, self._every_s = store, act, shard, every_s
         self._wake = asyncio.Event()
 

@@ -42,6 +42,15 @@ def test_an_invalid_playbook_is_exit_1_with_its_problems_on_stderr(
     assert result.err.splitlines()[-1].startswith("error: w.yaml: not a valid playbook")
 
 
+def test_an_invalid_playbook_with_json_is_a_document_too(noetl: Noetl, file: Write) -> None:
+    result = noetl(
+        "convert", file("w.yaml", VALID + "vars: {}\n"), "--to", "resource", "-o", "json"
+    )
+    assert result.code == 1
+    assert set(result.json) == {"error", "problems"}
+    assert result.json["problems"][0]["line"] == 8
+
+
 def test_a_layout_that_can_not_be_kept_is_said_unless_quiet(noetl: Noetl, file: Write) -> None:
     flow = "{metadata: {name: x}, workflow: [{step: a, tool: {kind: noop}}]} # why\n"
     result = noetl("convert", file("f.yaml", flow), "--to", "resource")

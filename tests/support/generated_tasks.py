@@ -90,6 +90,8 @@ class Tasks:
         if self.chance(4):
             return {"oops": "{{ ctx.never.there }}"}
         if self.has_order(loop) and self.chance(30):
+            # A second delivery reads what the first one wrote.
+            self.accumulates |= step == "s0"
             return {"c": "{{ ctx.k_s0 | default(0) }}"}
         return {"again": "{{ _attempt }}"} if self.chance(15) else {}
 

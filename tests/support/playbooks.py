@@ -1,7 +1,8 @@
 """Generated playbooks: valid ones with every feature of the language, and broken texts of them.
 
-`documents()` gives canonical data in document form that loads without an error; `texts()` the same as YAML;
-`broken()` a text after one to three mutations. Names are few on purpose, so that references resolve.
+`documents()` gives canonical data in document form that loads without an error; `texts()` the
+same as YAML; `broken()` a text after one to three mutations. Names are few on purpose, so that
+references resolve.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def tool_keys(draw: st.DrawFn, workbook: bool) -> Data:
     sql = st.sampled_from(
         [
             "SELECT 1",
-            "SELECT {{ ctx.id }}, '{{ _prev | tojson }}'::jsonb; -- {{ no template }}\nDELETE FROM t",
+            "SELECT {{ ctx.id }}, '{{ _prev | tojson }}'::jsonb; -- {{ none }}\nDELETE FROM t",
             'INSERT INTO {{ workload.table | ident }} VALUES (:a, "x")',
         ]
     )
@@ -356,9 +357,37 @@ def reordered(data: object, chance: random.Random) -> object:
 
 
 _SPLICES = (
-    "{{", "}}", "{%", "'", '"', "\t", "&a ", "*a", "<<: ", "!x ", "- ", ": ", "#", "---\n", "\n", "\x00",
-    "{", "[", "|", "|-\n", "yes", "010", "1e999", "😀", "\ufeff", "\r", "?", "%", "null", "when: x\n",
-)  # fmt: skip
+    "{{",
+    "}}",
+    "{%",
+    "'",
+    '"',
+    "\t",
+    "&a ",
+    "*a",
+    "<<: ",
+    "!x ",
+    "- ",
+    ": ",
+    "#",
+    "---\n",
+    "\n",
+    "\x00",
+    "{",
+    "[",
+    "|",
+    "|-\n",
+    "yes",
+    "010",
+    "1e999",
+    "😀",
+    "\ufeff",
+    "\r",
+    "?",
+    "%",
+    "null",
+    "when: x\n",
+)
 _STRANGE = (None, True, 0, -1, 1.5, "", "text", "{{ x", [], {}, [None], {"a": None}, [[]], {"": 1})
 
 

@@ -174,6 +174,7 @@ class Reference:
 
     def start(self, token: Token) -> None:
         if self.end.counts["total"] >= self.spec.policy.limits.max_step_runs:
+            self.end.counts["skipped"] += 1
             raise Stop("LimitExceeded")
         self.end.counts["total"] += 1
         self.end.runs[token.step] += 1
@@ -214,8 +215,11 @@ class Reference:
             return {**event, "name": "step.done", "status": "ok", "result": ended.result}
         self.end.counts["failed"] += 1
         self.pending_failure = (ended.error, loop.options if loop else None)
-        error = ended.error.as_event()
-        return {**event, "name": "step.failed", "status": "error", "result": None, "error": error}
+        event = {**event, "name": "step.failed", "status": "error", "result": None}
+        if loop is not None:
+            # Of a parallel loop only that there is a failed one is sure; guards ask no more.
+            event["loop"] = loop.counts
+        return {**event, "error": ended.error.as_event()}
 
     def note(
         self,

@@ -26,12 +26,13 @@ def run_loop(world: World, step: Step, args: dict[str, Value]) -> LoopEnd:
     assert step.loop is not None
     result = run.level(step.loop, (), {})
     done, failed = run.done, len(run.failures)
+    counts: dict[str, Value] = {"total": done + failed, "done": done, "failed": failed}
     if run.failures and run.fail_fast:
         options = frozenset((e.task, e.iteration, e.kind) for e in run.failures)
         uncertain = run.plain_keys if run.has_parallel else set()
-        return LoopEnd(error=run.failures[0], options=options, uncertain=uncertain)
+        error = run.failures[0]
+        return LoopEnd(error=error, counts=counts, options=options, uncertain=uncertain)
     run.reduce()
-    counts: dict[str, Value] = {"total": done + failed, "done": done, "failed": failed}
     return LoopEnd(result, None, counts, run.failures)
 
 

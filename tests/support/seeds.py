@@ -1,4 +1,5 @@
-"""The examples of the language's source documents, each made a whole playbook around what it shows."""
+"""The examples of the language's source documents, each made a whole playbook around what it
+shows."""
 
 from __future__ import annotations
 

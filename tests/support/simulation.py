@@ -17,6 +17,8 @@ from noetl_core.engine import Program
 from noetl_core.engine.events import Event
 from noetl_core.engine.transition import Fence
 from noetl_core.engine.triggers import (
+    Cancel,
+    CancelMode,
     Patch,
     Reported,
     Resume,
@@ -26,16 +28,16 @@ from noetl_core.engine.triggers import (
     Verdict,
     WorkerLost,
 )
-from noetl_operator.store.memory import Memory
+from noetl_operator.store.memory import Memory, iso
 from noetl_operator.store.port import NewExecution
 from tests.support.generated import Made
 from tests.support.simulation_checks import Checker, Recorded, check_log, check_replay
-from tests.support.simulation_operator import Operator
+from tests.support.simulation_operator import Operator, Work
 from tests.support.simulation_worker import Job, World
 
 LEASE_TTL_S = 30.0
-MOST_LOSSES = 3
-"""Leases of one command that may be lost before the rules say it fails."""
+FROM_OUTSIDE = (Patch, Suspend, Resume, Cancel)
+"""Whoever asks for these asks again until they were taken."""
 PATIENCE = 4000
 """Steps without faults after which an execution that has not ended is stuck."""
 
@@ -58,6 +60,9 @@ class Faults:
     operator: int = 0
     """Crash at any point, or a takeover while the old leader still works."""
     suspend: int = 0
+    cancel: int = 0
+    most_losses: int = 3
+    """Leases of one command that may be lost; with more the rules say that it fails."""
 
 
 CALM = Faults()
@@ -114,6 +119,7 @@ class Simulation:
         )
         self.execution_id = execution_id
         self.checker = Checker(execution_id)
+        self.deadline_at: str | None = None
         self.world = World(
             made.playbook, made.script, self.memory, self.program.execution, self.program.workload
         )
@@ -167,6 +173,8 @@ class Simulation:
             self.operator_fault()
         if self.chance(self.faults.suspend):
             self.calls.append(self.random.choice([Suspend(), Resume(), Tick()]))
+        if self.chance(self.faults.cancel):
+            self.calls.append(Cancel(mode=self.random.choice(list(CancelMode))))
         if self.patches and self.chance(4):
             self.call_patch()
         options = self.options()
@@ -178,7 +186,7 @@ class Simulation:
     def time_out(self) -> None:
         """Posts that got lost with whoever had them are posted again."""
         alive = {post.number for post in self.posts}
-        alive |= {operator.post for operator in self.operators if operator.work is not None}
+        alive |= {work.post for operator in self.operators for work in operator.works}
         self.outstanding = {key: n for key, n in self.outstanding.items() if n in alive}
 
     def options(self) -> list[Callable[[], object]]:
@@ -199,11 +207,14 @@ class Simulation:
         return found
 
     def operator_options(self, operator: Operator) -> list[Callable[[], object]]:
-        if operator.work is not None:
-            return [lambda: self.commit(operator)] * 3
         if operator.shard is None:
             return [operator.lead]
-        found: list[Callable[[], object]] = [lambda: self.sweep(operator)]
+        found: list[Callable[[], object]] = (
+            [lambda: self.commit(operator)] * len(operator.works) * 3
+        )
+        if len(operator.works) > 1:
+            return found
+        found.append(lambda: self.sweep(operator))
         for number in range(len(self.posts)):
             found.append(lambda n=number: self.take_post(operator, n))  # type: ignore[misc]
         if self.calls:
@@ -213,7 +224,7 @@ class Simulation:
     # The operators
 
     def sweep(self, operator: Operator) -> bool:
-        trigger = operator.sweep()
+        trigger = operator.sweep(self.deadline_at)
         if trigger is None:
             return False
         operator.decide(trigger)
@@ -231,22 +242,24 @@ class Simulation:
         operator.decide(post.trigger, lambda verdict: self.answer(post, verdict), post.number)
 
     def commit(self, operator: Operator) -> None:
-        trigger, reply = operator.work.trigger, operator.work.reply  # type: ignore[union-attr]
-        work = operator.commit()
-        if work is None:
-            if operator.shard is not None and operator.cached is None:
-                # The router's way out of a conflict: read again, decide again.
-                operator.decide(trigger, reply, operator.post)
-            elif not isinstance(trigger, Reported | WorkerLost | Tick):
-                self.calls.append(trigger)
+        work = self.random.choice(operator.works)
+        if not operator.commit(work):
+            self.try_again(operator, work)
             return
         if work.transition.events:
             recorded = Recorded(work.trigger, work.now, work.transition)
             self.checker.committed(recorded, deep=self.chance(10))
-        if work.decision.verdict is Verdict.REFUSED and isinstance(trigger, Patch):
-            self.calls.append(trigger)
+        if work.decision.verdict is Verdict.REFUSED and isinstance(work.trigger, Patch):
+            self.calls.append(work.trigger)
         if work.reply is not None and not self.chance(self.faults.lost_answer):
             work.reply(work.decision.verdict)
+
+    def try_again(self, operator: Operator, work: Work) -> None:
+        """The router's way out of a conflict: read again, decide again."""
+        if operator.shard is not None:
+            operator.decide(work.trigger, work.reply, work.post)
+        elif isinstance(work.trigger, FROM_OUTSIDE):
+            self.calls.append(work.trigger)
 
     def operator_fault(self) -> None:
         """A crash at any point, or a second process that waits for the first one's time to end."""
@@ -259,9 +272,9 @@ class Simulation:
 
     def rescue(self, dead: Operator) -> None:
         """Calls from outside are repeated by whoever made them."""
-        work = dead.work
-        if work is not None and isinstance(work.trigger, Patch | Suspend | Resume):
-            self.calls.append(work.trigger)
+        for work in dead.works:
+            if isinstance(work.trigger, FROM_OUTSIDE):
+                self.calls.append(work.trigger)
 
     # The workers
 
@@ -300,7 +313,7 @@ class Simulation:
 
     def worker_fault(self) -> None:
         worker = self.random.choice(self.workers)
-        if any(job.epoch > MOST_LOSSES for job in worker.jobs):
+        if any(job.epoch > self.faults.most_losses for job in worker.jobs):
             return
         match self.random.randrange(3):
             case 0:
@@ -328,7 +341,7 @@ class Simulation:
                 self.heartbeat(worker)
         if not self.chance(self.faults.operator * 5):
             for operator in self.operators:
-                if operator.shard is not None and operator.work is None:
+                if operator.shard is not None:
                     operator.lead()
 
     def heartbeat(self, worker: _Worker) -> None:
@@ -384,17 +397,33 @@ class Simulation:
         return busy
 
     def operator_round(self, operator: Operator) -> bool:
-        if operator.work is not None:
-            self.commit(operator)
-        elif operator.shard is None:
+        if operator.shard is None:
             return operator.lead()
+        if operator.works:
+            self.commit(operator)
         elif self.posts:
             self.take_post(operator, 0)
+        elif self.sweep(operator):
+            return True
         elif self.calls:
             self.take_call(operator)
         else:
-            return self.sweep(operator)
+            return False
         return True
+
+
+def simulate_wild(made: Made, seed: int) -> Simulation:
+    """The same without bounds: workers are lost for good, someone cancels, time runs out."""
+    random = Random(seed)
+    faults = Faults(
+        steps=random.choice([50, 200]), lost_post=5, lost_answer=8, double_post=8, worker=10,
+        operator=4, suspend=2, cancel=random.choice([0, 0, 1, 4]), most_losses=99,
+    )  # fmt: skip
+    simulation = Simulation(made, random, faults, random.randint(1, 3))
+    if random.randrange(100) < 15:
+        simulation.deadline_at = iso(simulation.time + timedelta(seconds=random.randint(0, 60)))
+    simulation.run()
+    return simulation
 
 
 def simulate(made: Made, seed: int) -> Simulation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -42,7 +43,8 @@ class Checker:
             evolve(self.folded, event)
         assert self.folded == made.state, "the log does not add up to the state"
         if deep:
-            assert decode_state(encode_state(made.state)) == made.state
+            text = json.dumps(encode_state(made.state))
+            assert decode_state(json.loads(text)) == made.state, "the state is not its own JSON"
         self.history.append(recorded)
 
 
@@ -54,6 +56,10 @@ def check_log(log: list[ev.Event]) -> None:
     _check_tokens(facts)
     _check_ends(facts)
     _check_iterations(facts)
+    _check_windows(facts)
+    _check_pauses(facts)
+    _check_write_once(facts)
+    _check_reports(log)
     _check_counts(facts)
 
 
@@ -112,6 +118,81 @@ def _check_iterations(facts: list[ev.Fact]) -> None:
     assert not scheduled or max(scheduled.values()) == 1, "an iteration was scheduled twice"
     for key in scheduled:
         assert ended[key] <= 1, "an iteration ended twice"
+
+
+def _check_windows(facts: list[ev.Fact]) -> None:
+    """Never more iterations of one list at once than it allows (rule E2)."""
+    windows: dict[tuple[str | None, str], int] = {}
+    running: Counter[tuple[str | None, str]] = Counter()
+    for fact in facts:
+        if isinstance(fact, ev.LoopStarted | ev.LoopOpened):
+            windows[fact.run_id, fact.iteration or ""] = fact.window
+        if fact.iteration is None:
+            continue
+        place = (fact.run_id, fact.iteration.rpartition(".")[0])
+        if isinstance(fact, ev.IterationScheduled):
+            running[place] += 1
+            assert running[place] <= windows[place], "more iterations at once than the window has"
+        elif isinstance(fact, ev.IterationDone | ev.IterationFailed | ev.IterationCancelled):
+            running[place] -= 1
+
+
+def _check_pauses(facts: list[ev.Fact]) -> None:
+    """While it is suspended nothing new begins."""
+    paused = False
+    for fact in facts:
+        match fact:
+            case ev.ExecutionSuspended():
+                paused = True
+            case ev.ExecutionResumed() | ev.ExecutionCancelled():
+                paused = False
+            case ev.StepScheduled() | ev.IterationScheduled():
+                assert not paused, "something began while the execution was suspended"
+            case _:
+                pass
+
+
+def _check_write_once(facts: list[ev.Fact]) -> None:
+    """Iterations of a parallel loop never overwrite each other's `ctx` (rules E7, K29)."""
+    parallel: dict[str | None, int] = {}
+    written: dict[tuple[str | None, str], dict[str, str]] = {}
+    for fact in facts:
+        if isinstance(fact, ev.LoopStarted):
+            parallel[fact.run_id] = fact.parallel
+        if not isinstance(fact, ev.CtxPatched) or fact.iteration is None:
+            continue
+        level = parallel[fact.run_id]
+        by = ".".join(fact.iteration.split(".")[:level])
+        for key in set(fact.set) - set(fact.deferred or ()) if level else ():
+            values = written.setdefault((fact.run_id, key), {})
+            values[by] = json.dumps(fact.set[key])
+            assert len(set(values.values())) == 1, "two iterations wrote one key differently"
+
+
+def _check_reports(log: list[ev.Event]) -> None:
+    """A task run is told once: between two starts of a task in one place stands its end."""
+    open_tasks: set[tuple[str | None, str | None, str | None]] = set()
+    for fact in (event.fact for event in log):
+        place = (fact.run_id, fact.iteration, fact.task)
+        match fact:
+            case ev.TaskStarted():
+                assert place not in open_tasks, "a task run was told twice"
+                open_tasks.add(place)
+            case ev.TaskDone() | ev.TaskFailed() | ev.TaskAttemptFailed():
+                assert place in open_tasks, "the end of a task run was told twice"
+                open_tasks.remove(place)
+            case ev.StepRedelivered():
+                open_tasks = {one for one in open_tasks if not _covers(fact, one[0], one[1])}
+            case _:
+                pass
+
+
+def _covers(fact: ev.StepRedelivered, run_id: str | None, iteration: str | None) -> bool:
+    """Whether the lease that was lost was about this place."""
+    if fact.run_id != run_id:
+        return False
+    own, inside = fact.iteration, iteration or ""
+    return own is None or inside == own or inside.startswith(f"{own}.")
 
 
 def _check_counts(facts: list[ev.Fact]) -> None:

@@ -79,6 +79,8 @@ class Work:
     transition: Transition
     decision: Decision
     reply: Reply | None
+    post: int
+    """The number of the post that it is about, or 0."""
 
 
 class Operator:
@@ -91,9 +93,8 @@ class Operator:
         self.execution_id = program.execution_id
         self.shard: Shard | None = None
         self.cached: State | None = None
-        self.work: Work | None = None
-        self.post = 0
-        """The number of the post that `work` is about."""
+        self.works: list[Work] = []
+        """Decided on the same state, perhaps: only one of them can be committed as it is."""
 
     def lead(self) -> bool:
         taken = self.memory.take_shard(0, self.name, SHARD_TTL_S)
@@ -104,7 +105,7 @@ class Operator:
 
     def forget(self) -> None:
         self.cached = None
-        self.work = None
+        self.works = []
 
     def state(self) -> State:
         if self.cached is None:
@@ -115,44 +116,41 @@ class Operator:
 
     def decide(self, trigger: Trigger, reply: Reply | None = None, post: int = 0) -> None:
         """First half of what a message causes; nothing has happened yet."""
-        assert self.work is None
-        self.post = post
         now = self.memory.now()
         lookup = LogLookup(self.memory, self.execution_id)
         made, decision = decided(self.program, self.state(), trigger, now, lookup)
-        self.work = Work(trigger, now, made, decision, reply)
+        self.works.append(Work(trigger, now, made, decision, reply, post))
 
-    def commit(self) -> Work | None:
-        """Second half: the transaction. None where it did not happen (and may be tried again)."""
-        work, self.work = self.work, None
-        assert work is not None
-        if not (changes(work.transition) or isinstance(work.trigger, Tick)):
-            return work
+    def commit(self, work: Work) -> bool:
+        """Second half: the transaction. False where it did not happen (and may be tried again)."""
+        self.works.remove(work)
+        # A tick without events is committed all the same: it was what `due_at` asked for.
+        is_tick = isinstance(work.trigger, Tick) and work.transition.expected > 0
+        if not work.transition.events and not is_tick:
+            return self.still_leads() and self.state().seq == work.transition.expected
         try:
             assert self.shard is not None
             self.memory.commit(self.shard, [work.transition])
         except (Conflict, Fenced):
             self.cached = None
-            return None
+            return False
         except NotLeader:
             self.shard = None
-            self.cached = None
-            return None
+            self.forget()
+            return False
         self.cached = work.transition.state
-        return work
+        return True
 
-    def sweep(self) -> Trigger | None:
+    def still_leads(self) -> bool:
+        """Where nothing is to be written no fence is met, and a verdict on an old state is wrong:
+        whoever does not lead any more must not give one."""
+        before = self.shard
+        return self.lead() and self.shard == before
+
+    def sweep(self, deadline_at: str | None = None) -> Trigger | None:
         """What time alone asks for: a start, a tick, a lost worker."""
         for lost in self.memory.expired(0, 1):
             return WorkerLost(lease_id=lost.lease_id, epoch=lost.epoch, reason="lease expired")
         if self.memory.due(0, 1):
-            return Tick() if self.state().seq else Start()
+            return Tick() if self.state().seq else Start(deadline_at=deadline_at)
         return None
-
-
-def changes(made: Transition) -> bool:
-    """Whether there is anything to commit."""
-    return bool(
-        made.events or made.enqueue or made.requeue or made.revoke or made.stop or made.store
-        or made.outbox or made.ended
-    )  # fmt: skip

@@ -7,7 +7,8 @@ from random import Random
 
 from tests.support.comparison import compare
 from tests.support.generated import Made, made
-from tests.support.simulation import Simulation, simulate
+from tests.support.generated_wild import wild
+from tests.support.simulation import Simulation, simulate, simulate_wild
 
 SCHEDULES = 4
 """How many seeds share a playbook: making one takes as long as a schedule."""
@@ -29,5 +30,22 @@ def check_seed(seed: int) -> Simulation:
         compare(found, execution.state, execution.log)
     except Exception as error:
         again = f"NOETL_SIMULATION_SEED={seed} pytest tests/properties/test_simulation.py"
+        raise AssertionError(f"seed {seed} ({again}): {error!r}") from error
+    return simulation
+
+
+@lru_cache(maxsize=4)
+def wild_of(number: int) -> Made:
+    return wild(Random(number))
+
+
+def check_wild_seed(seed: int) -> Simulation:
+    """Simulate where nothing says how it ends."""
+    try:
+        simulation = simulate_wild(wild_of(seed // SCHEDULES), seed)
+        if seed % SCHEDULES == 0:
+            simulation.replay()
+    except Exception as error:
+        again = f"NOETL_SIMULATION_SEED={seed} pytest tests/properties/test_wild_simulation.py"
         raise AssertionError(f"seed {seed} ({again}): {error!r}") from error
     return simulation

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from noetl_core.guards import Guards
 from noetl_core.layers import resolved_task
@@ -68,7 +68,7 @@ class Report:
         self._add(
             Severity.ERROR,
             "A1.missing",
-            replace(place, written=(*place.written, key)),
+            place._replace(written=(*place.written, key)),
             message,
             hint,
         )

@@ -7,6 +7,7 @@ verified there too, so this room may trust the shape of ordinary files.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,6 +27,7 @@ from noetl_core.nodes import MappingNode, ScalarNode
 from noetl_core.scalars import BadScalar, resolve
 
 HEADER = {"apiVersion": API_VERSION, "kind": KIND}
+_KEEP = re.compile(r"[|>][1-9]?\+[1-9]?\s*(#.*)?$")
 MOVED = ("path", "version", "description")
 """The keys of `metadata` that stand under `spec.metadata` in a Kubernetes object (rule A1)."""
 
@@ -106,7 +108,7 @@ class _Resource(_Surgery):
         moved = [b for b in self.inner.blocks if b.entry.key in MOVED]
         sections = [b for b in self.root.blocks if b.entry.key not in (*HEADER, "metadata")]
         top, sections = self._top(sections)
-        blank, sections = _leading_blank(sections, bool(moved))
+        blank, sections = _leading_blank(sections, bool(moved) and not _keeps_blank(moved[-1]))
         out: list[str] = [*top, *self._header()]
         lead = () if self.metadata is self.root.blocks[0] else self.metadata.lead
         out += [*lead, self.metadata.lines[0], *self._kept(kept, name)]
@@ -165,6 +167,11 @@ class _Resource(_Surgery):
 
     def _annotation(self, indent: int, name: str) -> str:
         return self.line(" " * indent + f"{NAME_ANNOTATION}: {scalar_text(name)}")
+
+
+def _keeps_blank(block: Block) -> bool:
+    """Whether blank lines below a block may become part of its value (`|+`)."""
+    return any(_KEEP.search(line) for line in block.lines)
 
 
 def _leading_blank(sections: list[Block], has_metadata: bool) -> tuple[Sequence[str], list[Block]]:

@@ -55,7 +55,7 @@ def if_stopped(draft: Draft, run_id: str, reason: str) -> None:
 def cancel_run(draft: Draft, run_id: str, reason: str) -> None:
     """The run is over, whoever may still think to hold it."""
     run = draft.state.runs[run_id]
-    cancel_children(draft, run_id, CancelMode.GRACEFUL)
+    cancel_children(draft, run_id)
     fact = StepCancelled(step=run.step, run_id=run_id, reason=reason)
     draft.emit(fact, f"{run_id}/end")
 
@@ -82,14 +82,22 @@ def cancel_now(draft: Draft, reason: str) -> None:
         draft.effect(Revoke(ids.keychain_run(draft.program.execution_id)))
 
 
-def cancel_children(draft: Draft, run_id: str, mode: CancelMode) -> None:
-    """Children that a run waits for do not outlive it (rule I4)."""
+def cancel_children(draft: Draft, run_id: str, iteration: str | None = None) -> None:
+    """Children that a run, or an iteration of it, waits for do not outlive it (rule I4)."""
     for child_id, child in draft.state.children.items():
-        if child.run_id == run_id and child.wait and not child.finished:
-            draft.effect(CancelChild(child_id, mode))
+        if child.run_id != run_id or not child.wait or child.finished:
+            continue
+        if iteration is None or f"{child.iteration}.".startswith(f"{iteration}."):
+            _cancel_child(draft, child_id, CancelMode.GRACEFUL)
 
 
 def cancel_all_children(draft: Draft, mode: CancelMode) -> None:
     for child_id, child in draft.state.children.items():
         if not child.finished:
-            draft.effect(CancelChild(child_id, mode))
+            _cancel_child(draft, child_id, mode)
+
+
+def _cancel_child(draft: Draft, child_id: str, mode: CancelMode) -> None:
+    told = (e.child for e in draft.effects if isinstance(e, CancelChild))
+    if child_id not in told:
+        draft.effect(CancelChild(child_id, mode))

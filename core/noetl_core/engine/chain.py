@@ -1,7 +1,7 @@
 """The hash chain of a log: each event's hash covers the one before it.
 
-A row that was changed, removed or put in later breaks the chain from there on. The store links what it
-appends; `verify` follows the chain again.
+A row that was changed, removed or put in later breaks the chain from there on. The store links
+what it appends; `verify` follows the chain again.
 """
 
 from __future__ import annotations

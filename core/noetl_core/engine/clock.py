@@ -12,20 +12,26 @@ from datetime import UTC, datetime, timedelta
 def later(now: str, seconds: float) -> str | None:
     """The time so many seconds after; None where that is beyond any calendar."""
     try:
-        return _text(datetime.fromisoformat(now) + timedelta(seconds=seconds))
+        return iso(datetime.fromisoformat(now) + timedelta(seconds=seconds))
     except OverflowError:
         return None
 
 
 def normal(time: str) -> str:
     """A time in the one form that compares as text."""
-    return _text(datetime.fromisoformat(time))
+    return iso(datetime.fromisoformat(time))
+
+
+def milliseconds(time: str) -> int:
+    """Since 1970: what ids that are ordered by time begin with."""
+    return int(datetime.fromisoformat(time).timestamp() * 1000)
 
 
 def earliest(times: Iterable[str | None]) -> str | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _text(time: datetime) -> str:
+def iso(time: datetime) -> str:
+    """A moment in the one form that compares as text."""
     utc = time.astimezone(UTC)
     return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -48,7 +48,9 @@ def decide(program: Program, state: State, trigger: Trigger, now: str, lookup: L
         draft.answer(*early)
         return draft.decision()
     _react(draft, trigger)
-    _settle(draft, trigger)
+    if draft.events or isinstance(trigger, Tick):
+        # What changed nothing sets nothing in motion: a late report must not commit anything.
+        _settle(draft, trigger)
     return draft.decision()
 
 

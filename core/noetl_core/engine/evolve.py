@@ -2,7 +2,8 @@
 
 The only place where state changes. It knows no playbook and no clock: what it needs stands in the
 event. `decide` calls it for each fact it makes, a store's replay for each event it reads, so that
-both always agree. Loops have a room of their own (`evolve_loops`).
+both always agree. Tokens and loops have rooms of
+their own (`evolve_tokens`, `evolve_loops`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from noetl_core.engine import events as ev
 from noetl_core.engine import evolve_loops as loops
+from noetl_core.engine import evolve_tokens as tokens
 from noetl_core.engine.evolve_parts import (
     add_failure,
     boundary_of,
@@ -31,7 +33,6 @@ from noetl_core.engine.state import (
     Lease,
     Phase,
     Reason,
-    Run,
     State,
     Token,
 )
@@ -112,47 +113,6 @@ def _started(state: State, fact: ev.WorkflowStarted, event: ev.Event) -> None:
     state.pending[fact.run_id] = Token(fact.run_id, fact.step, args, origin, event.timestamp)
 
 
-def _admit(state: State, fact: ev.AdmitEvaluated, event: ev.Event) -> None:
-    assert fact.run_id is not None
-    holder = state.pending if fact.run_id in state.pending else state.waiting
-    token = holder[fact.run_id]
-    judged = replace(
-        token,
-        deadline_at=fact.deadline_at,
-        judged=token.judged + 1,
-        ctx_version=state.ctx_version,
-    )
-    if fact.waits:
-        state.pending.pop(token.id, None)
-        state.waiting[token.id] = judged
-    else:
-        holder[token.id] = judged
-
-
-def _scheduled(state: State, fact: ev.StepScheduled, event: ev.Event) -> None:
-    assert fact.run_id is not None
-    assert fact.step is not None
-    take_token(state, fact.run_id)
-    state.runs[fact.run_id] = Run(
-        fact.step,
-        fact.args,
-        event.timestamp,
-        {fact.run_id: Lease()},
-        None,
-        fact.deadline_at,
-        fact.final,
-    )
-    c = state.steps
-    state.steps = Counts(c.total + 1, c.done, c.failed, c.skipped, c.cancelled)
-    if fact.final:
-        state.final_run = fact.run_id
-
-
-def _skipped(state: State, fact: ev.StepSkipped, event: ev.Event) -> None:
-    take_token(state, fact.run_id)
-    state.steps = replace(state.steps, skipped=state.steps.skipped + 1)
-
-
 def _redelivered(state: State, fact: ev.StepRedelivered, event: ev.Event) -> None:
     found = lease_of(state, fact)
     assert found is not None
@@ -207,54 +167,6 @@ def _cancelled(state: State, fact: ev.StepCancelled, event: ev.Event) -> None:
     state.steps = replace(state.steps, cancelled=state.steps.cancelled + 1)
 
 
-def _next(state: State, fact: ev.NextEvaluated, event: ev.Event) -> None:
-    origin = state.last
-    assert origin is not None
-    assert origin.run_id == fact.run_id, "arcs are evaluated right after their boundary event"
-    carried = fact.args or []
-    places = fact.places or []
-    for index, fired in enumerate(fact.fired):
-        token_id, step = fired["run_id"], fired["step"]
-        assert isinstance(token_id, str)
-        assert isinstance(step, str)
-        args = carried[index] if index < len(carried) else None
-        own = args if isinstance(args, dict) else {}
-        token = Token(token_id, step, own, origin, event.timestamp)
-        place = places[index] if index < len(places) else None
-        if isinstance(place, str):
-            state.places.setdefault(step, {}).setdefault(place, []).append(token)
-        else:
-            state.pending[token_id] = token
-
-
-def _join_filled(state: State, fact: ev.JoinFilled, event: ev.Event) -> None:
-    assert fact.run_id is not None
-    assert fact.step is not None
-    last = _take_from_places(state, fact.step, fact.tokens)[fact.by]
-    state.pending[fact.run_id] = Token(
-        fact.run_id, fact.step, fact.args, last.event, event.timestamp
-    )
-
-
-def _join_dropped(state: State, fact: ev.JoinDropped, event: ev.Event) -> None:
-    assert fact.step is not None
-    _take_from_places(state, fact.step, fact.tokens)
-
-
-def _take_from_places(state: State, step: str, tokens: list[str]) -> dict[str, Token]:
-    wanted = set(tokens)
-    taken: dict[str, Token] = {}
-    places = state.places[step]
-    for place, held in list(places.items()):
-        taken.update((token.id, token) for token in held if token.id in wanted)
-        places[place] = [token for token in held if token.id not in wanted]
-        if not places[place]:
-            del places[place]
-    if not places:
-        del state.places[step]
-    return taken
-
-
 def _child_requested(state: State, fact: ev.ChildRequested, event: ev.Event) -> None:
     assert fact.run_id is not None
     assert fact.step is not None
@@ -264,7 +176,8 @@ def _child_requested(state: State, fact: ev.ChildRequested, event: ev.Event) -> 
 
 def _child_finished(state: State, fact: ev.ChildFinished, event: ev.Event) -> None:
     child = state.children[fact.child]
-    if child.run_id in state.runs:
+    if child.run_id in state.runs and lease_of(state, fact) is not None:
+        # Whoever asked for it may be lost, and then another one asks again.
         state.children[fact.child] = replace(child, finished=True)
     else:
         del state.children[fact.child]
@@ -326,9 +239,9 @@ _on(ev.RequestEvaluated, _evaluated)
 _on(ev.KeychainResolved, _keychain_resolved)
 _on(ev.StepsAdopted, _adopted)
 _on(ev.WorkflowStarted, _started)
-_on(ev.AdmitEvaluated, _admit)
-_on(ev.StepScheduled, _scheduled)
-_on(ev.StepSkipped, _skipped)
+_on(ev.AdmitEvaluated, tokens.admit)
+_on(ev.StepScheduled, tokens.scheduled)
+_on(ev.StepSkipped, tokens.skipped)
 _on(ev.StepRedelivered, _redelivered)
 _on(ev.StepDone, _done)
 _on(ev.StepFailed, _failed)
@@ -340,9 +253,9 @@ _on(ev.IterationDone, loops.done)
 _on(ev.IterationFailed, loops.failed)
 _on(ev.IterationCancelled, loops.cancelled)
 _on(ev.LoopDone, _loop_done)
-_on(ev.NextEvaluated, _next)
-_on(ev.JoinFilled, _join_filled)
-_on(ev.JoinDropped, _join_dropped)
+_on(ev.NextEvaluated, tokens.routed)
+_on(ev.JoinFilled, tokens.join_filled)
+_on(ev.JoinDropped, tokens.join_dropped)
 _on(ev.ChildRequested, _child_requested)
 _on(ev.ChildFinished, _child_finished)
 _on(ev.CtxPatched, _ctx_patched)

@@ -5,15 +5,65 @@ What iterations ended with stands in the log and not in the state; it is read on
 
 from __future__ import annotations
 
-from noetl_core.engine import ids
+from noetl_core.engine import ids, runs
 from noetl_core.engine.draft import Draft
-from noetl_core.engine.events import IterationDone, IterationFailed, LoopOpened
-from noetl_core.engine.program import LoopPlan
-from noetl_core.engine.reducers import reduced
+from noetl_core.engine.events import CtxPatched, IterationDone, IterationFailed, LoopOpened
+from noetl_core.engine.evolve_parts import size_after
+from noetl_core.engine.lists import LoopError
+from noetl_core.engine.program import LoopPlan, StepPlan
+from noetl_core.engine.reducers import NotReducible, reduced
 from noetl_core.engine.state import LoopState
 from noetl_core.engine.triggers import IterationEnd, Needed
-from noetl_core.results import INLINE_MAX_BYTES
+from noetl_core.outcomes import ErrorKind, TaskError
+from noetl_core.results import CTX_MAX_BYTES, INLINE_MAX_BYTES
 from noetl_core.values import Value
+
+
+def complete(draft: Draft, run_id: str) -> None:
+    """All iterations ended: reducers write, and `loop.done` carries the list (rules E6, E7)."""
+    run = draft.state.runs[run_id]
+    loop = run.loop
+    assert loop is not None
+    plan = draft.program.steps[run.step]
+    assert plan.loop is not None
+    ends = ends_of(draft, run_id, loop.levels) if loop.outermost else {}
+    totals = totals_of(draft, run_id, loop) if loop.outermost else {"": 0}
+    if plan.loop.reducers:
+        in_order = paths(totals, loop.levels)
+        try:
+            writes = writes_of(draft, plan.loop, ends, in_order)
+            _write_reduced(draft, run_id, writes)
+        except NotReducible as problem:
+            error = TaskError(
+                kind=ErrorKind.SCHEMA, code="REDUCER", message=str(problem), source="loop"
+            )
+            runs.failed(draft, run_id, error.as_json())
+            return
+        except LoopError as bad:
+            runs.failed(draft, run_id, bad.error.as_json())
+            return
+    result = _kept_result(draft, plan, result_of(ends, totals, loop.levels))
+    counts = runs.loop_counts(draft, run_id)
+    assert counts is not None
+    runs.loop_done(draft, run_id, result, counts)
+
+
+def _write_reduced(draft: Draft, run_id: str, writes: dict[str, Value]) -> None:
+    if not writes:
+        return
+    run = draft.state.runs[run_id]
+    if size_after(draft.state, writes) > CTX_MAX_BYTES:
+        message = f"ctx would be larger than {CTX_MAX_BYTES:,} bytes after the reducers"
+        raise LoopError(
+            TaskError(kind=ErrorKind.LIMIT, code="CTX_SIZE", message=message, source="loop")
+        )
+    fact = CtxPatched(step=run.step, run_id=run_id, set=writes, by=run.step, reason="reducers")
+    draft.emit(fact, f"{run_id}/reducers")
+
+
+def _kept_result(draft: Draft, plan: StepPlan, result: Value) -> Value:
+    limit = min(plan.inline_max_bytes, draft.program.limits.max_payload_bytes // 2)
+    return draft.kept(result, -1 if draft.program.reference_first else limit)
 
 
 def ends_of(draft: Draft, run_id: str, levels: int) -> dict[str, IterationEnd]:

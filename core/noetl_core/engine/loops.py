@@ -8,23 +8,19 @@ cost of one iteration does not depend on how many there are.
 from __future__ import annotations
 
 from noetl_core.engine import gather, ids, lists, runs
-from noetl_core.engine.cancelling import cancel_run, revoke, stop_leases
+from noetl_core.engine.cancelling import cancel_children, cancel_run, revoke, stop_leases
 from noetl_core.engine.clock import earliest, later
 from noetl_core.engine.draft import Draft
 from noetl_core.engine.events import (
-    CtxPatched,
     IterationDone,
     IterationScheduled,
     LoopOpened,
     LoopStarted,
 )
-from noetl_core.engine.evolve_parts import size_after
-from noetl_core.engine.program import LoopPlan, StepPlan
-from noetl_core.engine.reducers import NotReducible
+from noetl_core.engine.program import LoopPlan
 from noetl_core.engine.state import Frame, LoopState, Run
 from noetl_core.engine.triggers import Enqueue
 from noetl_core.outcomes import ErrorKind, TaskError
-from noetl_core.results import CTX_MAX_BYTES
 from noetl_core.values import Value
 
 
@@ -57,7 +53,7 @@ def begin(draft: Draft, run_id: str) -> None:
     )
     draft.emit(fact, f"{run_id}/loop")
     if not opened.items:
-        complete(draft, run_id)
+        gather.complete(draft, run_id)
     elif loop.leased:
         fill(draft, run_id, "")
     else:
@@ -137,7 +133,7 @@ def _complete_if_over(draft: Draft, run_id: str) -> bool:
         return True
     if not is_over(run.loop) or run.loop.stopping is not None:
         return False
-    complete(draft, run_id)
+    gather.complete(draft, run_id)
     return True
 
 
@@ -247,6 +243,7 @@ def iteration_ended(draft: Draft, run_id: str, path: str) -> None:
     run = draft.state.runs[run_id]
     loop = run.loop
     assert loop is not None
+    cancel_children(draft, run_id, path)
     if loop.stopping is not None and run.cancelling is None:
         stop_leases(draft, run_id, "another iteration failed")
     if loop.stopping is not None or run.cancelling is not None:
@@ -269,53 +266,6 @@ def if_stopped(draft: Draft, run_id: str) -> None:
         assert isinstance(loop.stopping, dict)
         runs.failed(draft, run_id, loop.stopping)
     elif is_over(loop):
-        complete(draft, run_id)
+        gather.complete(draft, run_id)
     elif run.cancelling is not None:
         cancel_run(draft, run_id, run.cancelling)
-
-
-def complete(draft: Draft, run_id: str) -> None:
-    """All iterations ended: reducers write, and `loop.done` carries the list (rules E6, E7)."""
-    run = draft.state.runs[run_id]
-    loop = run.loop
-    assert loop is not None
-    plan = draft.program.steps[run.step]
-    assert plan.loop is not None
-    ends = gather.ends_of(draft, run_id, loop.levels) if loop.outermost else {}
-    totals = gather.totals_of(draft, run_id, loop) if loop.outermost else {"": 0}
-    if plan.loop.reducers:
-        in_order = gather.paths(totals, loop.levels)
-        try:
-            writes = gather.writes_of(draft, plan.loop, ends, in_order)
-            _write_reduced(draft, run_id, writes)
-        except NotReducible as problem:
-            error = TaskError(
-                kind=ErrorKind.SCHEMA, code="REDUCER", message=str(problem), source="loop"
-            )
-            runs.failed(draft, run_id, error.as_json())
-            return
-        except lists.LoopError as bad:
-            runs.failed(draft, run_id, bad.error.as_json())
-            return
-    result = _kept_result(draft, plan, gather.result_of(ends, totals, loop.levels))
-    counts = runs.loop_counts(draft, run_id)
-    assert counts is not None
-    runs.loop_done(draft, run_id, result, counts)
-
-
-def _write_reduced(draft: Draft, run_id: str, writes: dict[str, Value]) -> None:
-    if not writes:
-        return
-    run = draft.state.runs[run_id]
-    if size_after(draft.state, writes) > CTX_MAX_BYTES:
-        message = f"ctx would be larger than {CTX_MAX_BYTES:,} bytes after the reducers"
-        raise lists.LoopError(
-            TaskError(kind=ErrorKind.LIMIT, code="CTX_SIZE", message=message, source="loop")
-        )
-    fact = CtxPatched(step=run.step, run_id=run_id, set=writes, by=run.step, reason="reducers")
-    draft.emit(fact, f"{run_id}/reducers")
-
-
-def _kept_result(draft: Draft, plan: StepPlan, result: Value) -> Value:
-    limit = min(plan.inline_max_bytes, draft.program.limits.max_payload_bytes // 2)
-    return draft.kept(result, -1 if draft.program.reference_first else limit)

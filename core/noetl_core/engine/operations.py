@@ -36,7 +36,10 @@ from noetl_core.values import Value
 
 def suspend(draft: Draft, wish: Suspend) -> None:
     """No token is judged and no iteration scheduled until `resume`; what runs goes on."""
-    if draft.state.suspended or draft.state.ending is not None:
+    if draft.state.ending is not None:
+        draft.answer(Verdict.REFUSED, "the execution is ending already")
+        return
+    if draft.state.suspended:
         draft.answer(Verdict.DUPLICATE)
         return
     fact = ExecutionSuspended(by=wish.by, reason=wish.reason)

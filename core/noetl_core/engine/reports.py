@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from noetl_core.engine import events as ev
-from noetl_core.engine import ids, keychain, leases, loops, runs
+from noetl_core.engine import gather, ids, keychain, leases, loops, runs
 from noetl_core.engine.cancelling import cancel_iteration, cancel_run
 from noetl_core.engine.draft import Draft
 from noetl_core.engine.evolve_parts import size_after
@@ -163,7 +163,7 @@ def _end(draft: Draft, held: Held, end: RunEnd) -> None:
             place["iteration"] = end.iteration
         runs.failed(draft, held.run_id, {**error, **place}, ev.Source.WORKER)
     elif run.loop is not None:
-        loops.complete(draft, held.run_id)
+        gather.complete(draft, held.run_id)
     else:
         runs.done(draft, held.run_id, end.result, ev.Source.WORKER)
 

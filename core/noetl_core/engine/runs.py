@@ -13,7 +13,6 @@ from noetl_core.engine.events import Fact, LoopDone, Source, StepDone, StepFaile
 from noetl_core.engine.evolve_parts import failure_text
 from noetl_core.engine.program import StepPlan
 from noetl_core.engine.state import Boundary, Reason, Token
-from noetl_core.engine.triggers import CancelMode
 from noetl_core.outcomes import TaskError
 from noetl_core.values import Value
 
@@ -71,7 +70,7 @@ def _ended(draft: Draft, fact: Fact, event: Boundary, source: Source) -> None:
     run = draft.state.runs[run_id]
     follows = not run.final and draft.state.ending is None
     plan = draft.program.steps[run.step]
-    _leave_children(draft, run_id)
+    cancel_children(draft, run_id)
     draft.emit(fact, f"{run_id}/end", source)
     if not follows:
         return
@@ -98,7 +97,7 @@ def _failed(draft: Draft, event: Boundary, source: Source) -> None:
             routed = routing.route(draft, plan, event, args)
         except routing.Unroutable as error:
             problem = error
-    _leave_children(draft, run_id)
+    cancel_children(draft, run_id)
     fact = StepFailed(
         step=step,
         run_id=run_id,
@@ -126,8 +125,3 @@ def _unhandled(draft: Draft, plan: StepPlan, error: Value) -> None:
 def _unroutable(draft: Draft, error: routing.Unroutable) -> None:
     reason = Reason.LIMIT_EXCEEDED if error.too_large else Reason.TEMPLATE_ERROR
     fail(draft, reason, str(error))
-
-
-def _leave_children(draft: Draft, run_id: str) -> None:
-    if draft.state.children:
-        cancel_children(draft, run_id, CancelMode.GRACEFUL)

@@ -31,6 +31,9 @@ def start(draft: Draft, wish: Start) -> None:
     if wish.problems or program.playbook is None:
         _refuse(draft, list(wish.problems))
         return
+    if wish.adopted is not None and wish.adopted.from_step not in program.steps:
+        _refuse(draft, [f"there is no step {wish.adopted.from_step} to go on from"])
+        return
     entries = keychain.entries(draft)
     draft.emit(RequestEvaluated(valid=True, keychain=entries or None), "evaluated")
     if wish.adopted is not None:

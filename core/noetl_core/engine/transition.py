@@ -87,6 +87,8 @@ def transition_of(
         sorted_.add(effect)
     held, ended = _fences(trigger, decision)
     gone = {fence.lease_id for fence in ended}
+    # What one decision both begins and cuts off was never there.
+    revoked = set(sorted_.revoke)
     return Transition(
         execution_id=program.execution_id,
         expected=state.seq,
@@ -96,7 +98,7 @@ def transition_of(
         due_at=due_at(decision.state),
         held=held,
         ended=ended,
-        enqueue=tuple(sorted_.enqueue),
+        enqueue=tuple(one for one in sorted_.enqueue if one.lease_id not in revoked),
         requeue=tuple(sorted_.requeue),
         revoke=tuple(lease for lease in sorted_.revoke if lease not in gone),
         stop=tuple(lease for lease in sorted_.stop if lease not in gone),

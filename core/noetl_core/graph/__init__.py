@@ -1,5 +1,4 @@
-"""A playbook's net as data: steps with what they do, arcs with their guards; and as text or a
-drawing.
+"""A playbook's net as data (steps, arcs with their guards), as text and as a drawing.
 
 `noetl graph` calls this. `mermaid` and `dot` are for other programs; `svg` draws by itself
 (`layout` says where). Names and guards are authors' text: each format escapes all of it.

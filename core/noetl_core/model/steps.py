@@ -47,6 +47,7 @@ from noetl_core.shapes_forms import (
     NextShape,
     PolicyShape,
     RefusedHooks,
+    ThenShape,
 )
 from noetl_core.shapes_rules import AdmitRules, TaskRules
 from noetl_core.shapes_tasks import StepTools
@@ -267,7 +268,7 @@ class Rule(Record):
     """One rule of a task policy; without `when` it is the `else`."""
 
     when: str | bool | None = key(Guard(Scope.POLICY), "The condition.", default=None)
-    then: Then = key(Rec(Then), "What to do.")
+    then: Then = key(ThenShape(Then), "What to do.")
 
 
 @record

@@ -48,7 +48,7 @@ class Judged:
     scope: Names
     """Without the keychain."""
     keychain: Names
-    deep: Collection[str]
+    holders: Collection[str]
     cache: RefCache
 
     def judge(self) -> Generator[Request, Answer, Judgement]:
@@ -142,7 +142,7 @@ class Judged:
         self, rule: CompiledRule, part: str, scope: Names, paths: tuple[Path, ...]
     ) -> Generator[Request, Answer, Names]:
         try:
-            return (yield from resolved(scope, paths, self.deep, self.cache))
+            return (yield from resolved(scope, paths, self.holders, self.cache))
         except Unfetched as unfetched:
             raise _Broken(rule, part, unfetched) from None
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator
-from dataclasses import dataclass
 
-from noetl_core.engine.events import ResultStored
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.pipeline.plan import CompiledTask
 from noetl_core.pipeline.references import RefCache
-from noetl_core.pipeline.requests import Answer, Emit, Keep, Request
+from noetl_core.pipeline.requests import Answer, Emit, Fetch, Keep, Request
+from noetl_core.pipeline.telling import Teller
 from noetl_core.results import canonical, is_ref, reference, select
 from noetl_core.values import Value
 
@@ -27,25 +26,14 @@ class NotKept(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """What the facts about a kept value belong to."""
-
-    step: str
-    run_id: str
-    iteration: str | None
-    task: str
-    attempt: int
-
-
 def keep_result(
-    value: Value, task: CompiledTask, place: Place, max_payload: int, cache: RefCache
+    value: Value, task: CompiledTask, tell: Teller, max_payload: int, cache: RefCache
 ) -> Generator[Request, Answer, Value]:
     """A task's result as events carry it; raises `NotKept`."""
     chosen = task.select
     always = chosen is not None or task.reference_first
-    if is_ref(value) and not always:
-        return value
+    if is_ref(value):
+        return value if chosen is None else (yield from _chosen(value, chosen))
     if not always and _is_small(value, task.inline_max):
         return value
     content = _content(value, f"the result of {task.label}")
@@ -57,13 +45,22 @@ def keep_result(
     size = 0 if selected is None else len(canonical(selected))
     if size > max_payload - ENVELOPE_BYTES:
         raise NotKept(_too_large(size, max_payload))
-    return (yield from _store(value, content, selected, place, cache))
+    return (yield from _store(value, content, selected, tell, cache))
+
+
+def _chosen(ref: dict[str, Value], fields: dict[str, str]) -> Generator[Request, Answer, Value]:
+    """A reference that a child execution gave, with the chosen fields of what it stands for."""
+    answer = yield Fetch(ref)
+    if isinstance(answer, TaskError):
+        raise NotKept(answer)
+    value: Value = answer  # type: ignore[assignment]  # what `Fetch` is answered with
+    return {**ref, "selected": select(value, fields)}
 
 
 def keep_entries(
     entries: dict[str, Value],
     inline_max: int,
-    place: Place,
+    tell: Teller,
     max_payload: int,
     cache: RefCache,
     inline: Collection[str] = (),
@@ -80,7 +77,7 @@ def keep_entries(
             continue
         content = _content(value, f"the value of `{key}`")
         if len(content) > limit:
-            ref = yield from _store(value, content, None, place, cache)
+            ref = yield from _store(value, content, None, tell, cache)
             kept = {**kept, key: ref}
     return kept
 
@@ -89,24 +86,15 @@ def _store(
     value: Value,
     content: bytes,
     selected: dict[str, Value] | None,
-    place: Place,
+    tell: Teller,
     cache: RefCache,
-) -> Generator[Request, Answer, Value]:
+) -> Generator[Request, Answer, dict[str, Value]]:
     ref = reference(content, value, selected=selected)
     answer = yield Keep(ref, content)
     if isinstance(answer, TaskError):
         raise NotKept(answer)
     cache.put(ref, value)
-    yield Emit(
-        ResultStored(
-            step=place.step,
-            run_id=place.run_id,
-            iteration=place.iteration,
-            task=place.task,
-            attempt=place.attempt,
-            ref=ref,
-        )
-    )
+    yield Emit(tell.stored(ref))
     return ref
 
 

@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.pipeline.plan import CompiledLevel
-from noetl_core.pipeline.references import Unfetched, resolved
+from noetl_core.pipeline.references import HOLDERS, Unfetched, resolved
 from noetl_core.pipeline.requests import Answer, Request
 from noetl_core.pipeline.scopes import RunScope
 from noetl_core.pipeline.trees import Tree
@@ -28,7 +28,9 @@ def given_items(
 ) -> Generator[Request, Answer, list[Value]]:
     """The elements that the control plane found: data, inline or behind a reference."""
     try:
-        view = yield from resolved({"items": items}, (("items",),), (), run.cache)
+        view = yield from resolved(
+            {"items": items}, (("items",),), ("items",), run.cache, below=False
+        )
     except Unfetched as unfetched:
         raise BadLoop(unfetched.error, path) from None
     return _as_list(view["items"], iterator, path)
@@ -76,7 +78,7 @@ def _value(
 ) -> Generator[Request, Answer, Value]:
     scope = run.names() | {"iter": here}
     try:
-        view = yield from resolved(scope, tree.paths, (), run.cache)
+        view = yield from resolved(scope, tree.paths, HOLDERS, run.cache, below=False)
         return tree.render(view)
     except TemplateError as error:
         message = f"{what}: {error}{_inside(path)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from noetl_core.outcomes import TaskError
 from noetl_core.pipeline.requests import Answer, Fetch, Request
@@ -19,6 +19,9 @@ from noetl_core.values import Value
 
 CACHE_BYTES = 32 * 1024 * 1024
 """How much fetched content one lease keeps at hand."""
+
+HOLDERS = frozenset({"ctx", "args", "iter"})
+"""The scopes that the control plane fills, so that references may stand in them."""
 
 Names: TypeAlias = dict[str, Value]
 
@@ -41,6 +44,7 @@ class RefCache:
         self._size = 0
 
     def get(self, ref: Ref) -> tuple[Value, int] | None:
+        """The value and its size."""
         return self._held.get(str(ref["key"]))
 
     def put(self, ref: Ref, value: Value) -> None:
@@ -81,18 +85,25 @@ class _Found:
 
 
 def resolved(
-    scope: Names, paths: Iterable[Path], deep: Collection[str], cache: RefCache
+    scope: Names,
+    paths: Iterable[Path],
+    holders: Collection[str],
+    cache: RefCache,
+    *,
+    below: bool = True,
 ) -> Generator[Request, Answer, Names]:
     """The scope with no reference left on any of the paths; raises `Unfetched`.
 
-    `deep` names the scopes that may hold references inside of what a path ends at; in all others
-    values are full, and looking through them would cost more than rendering them.
+    `holders` names the scopes in which references may stand, also inside of what a path ends at
+    (unless `below` is false). In `workload` they are followed on the path only; all others hold
+    full values, and what looks like a reference there is somebody's data.
     """
     found = _Found(cache)
+    ways = [path for path in paths if path[0] in holders or _is_input(path, scope)]
     while True:
         view = scope
-        for path in paths:
-            view = _on_path(view, path, path[0] in deep, found)
+        for path in ways:
+            view = _on_path(view, path, below and path[0] in holders, found)
         if not found.missing:
             return view
         for key, ref in found.missing.items():
@@ -103,6 +114,16 @@ def resolved(
             found.values[key] = value
             cache.put(ref, value)
         found.missing = {}
+
+
+def _is_input(path: Path, scope: Names) -> bool:
+    """It reads the workload, by its name or by a bare one (rule B4)."""
+    return path[0] == "workload" or path[0] not in scope
+
+
+def _is_stored(value: dict[str, Value] | list[Value]) -> TypeGuard[Ref]:
+    """A reference as the engine makes them: data that only resembles one is left alone."""
+    return is_ref(value) and value.get("checksum") == f"sha256:{value['key']}"
 
 
 def _on_path(scope: Names, path: Path, deep: bool, found: _Found) -> Names:
@@ -122,7 +143,7 @@ def _follow(value: Value, path: Path, at: int, deep: bool, found: _Found) -> Val
     """The value with the references on the rest of the path replaced; itself where none is."""
     if not isinstance(value, dict | list):
         return value
-    if is_ref(value):
+    if _is_stored(value):
         if at < len(path) and path[at] == "selected" and "selected" in value:
             found.selected[str(value["key"])] = value["selected"]
             return value
@@ -151,7 +172,7 @@ def _all_below(value: Value, found: _Found, depth: int) -> Value:
     """The value with every reference anywhere in it replaced; itself where there is none."""
     if not isinstance(value, dict | list) or depth > LIMITS.data_depth:
         return value
-    if is_ref(value):
+    if _is_stored(value):
         behind = found.value(value)
         return value if behind is value else _all_below(behind, found, depth + 1)
     if isinstance(value, dict):

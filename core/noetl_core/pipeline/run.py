@@ -11,26 +11,16 @@ and `ctx.patched`. Then comes the action.
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import replace
-from typing import TypedDict
 
-from noetl_core.engine.events import (
-    CtxPatched,
-    Fact,
-    IterPatched,
-    TaskAttemptFailed,
-    TaskDone,
-    TaskFailed,
-    TaskPolicyEvaluated,
-    TaskStarted,
-)
 from noetl_core.model import Action
 from noetl_core.outcomes import ErrorKind, Outcome, TaskError
 from noetl_core.pipeline.judging import Judged, Judgement
-from noetl_core.pipeline.keeping import NotKept, Place, keep_entries, keep_result
+from noetl_core.pipeline.keeping import NotKept, keep_entries, keep_result
 from noetl_core.pipeline.plan import CompiledTask, Plan
 from noetl_core.pipeline.reducing import INLINE_REDUCERS, refusal
-from noetl_core.pipeline.references import Names, Unfetched, resolved
+from noetl_core.pipeline.references import HOLDERS, Names, Unfetched, resolved
 from noetl_core.pipeline.requests import (
     Answer,
     Emit,
@@ -44,21 +34,9 @@ from noetl_core.pipeline.requests import (
     Sleep,
 )
 from noetl_core.pipeline.scopes import Iteration, RunScope, idempotency_key
+from noetl_core.pipeline.telling import Teller, shortened
 from noetl_core.templates import TemplateError
 from noetl_core.values import Value
-
-MESSAGE_CHARS = 16 * 1024
-"""How much of an error's text is reported."""
-
-
-class _Context(TypedDict):
-    """What every fact of a task run belongs to."""
-
-    step: str
-    run_id: str
-    iteration: str | None
-    task: str
-    attempt: int
 
 
 def pipeline(plan: Plan, run: RunScope, iteration: Iteration | None = None) -> Pipeline:
@@ -75,16 +53,14 @@ class _Going:
 
     __slots__ = (
         "_at_work",
-        "_attempt",
-        "_deep",
         "_entries",
+        "_holders",
         "_iter",
-        "_iteration",
         "_kept",
         "_plan",
         "_run",
         "_runs",
-        "_task",
+        "_tell",
         "_total",
         "_visible",
         "_writes",
@@ -93,20 +69,18 @@ class _Going:
     def __init__(self, plan: Plan, run: RunScope, iteration: Iteration | None) -> None:
         self._plan = plan
         self._run = run
-        self._iteration = iteration.path if iteration else None
+        self._tell = Teller(plan.step, run.run_id, iteration.path if iteration else None)
         self._iter = iteration.iter if iteration else {}
         self._visible: Names = {"_prev": None}
         """`_prev` and the results of tasks by their labels."""
-        self._deep = {"ctx", "args", "iter"}
-        """Scopes in which references may stand anywhere."""
+        self._holders = HOLDERS
+        """Scopes in which references may stand."""
         self._kept: Value = None
         """`_prev` as events carry it."""
         self._entries: dict[str, int] = {}
         self._runs: dict[str, int] = {}
         self._total = 0
         self._writes: dict[str, Value] = {}
-        self._task = ""
-        self._attempt = 1
         self._at_work = False
         """A task was started and its end is not reported yet."""
 
@@ -122,12 +96,15 @@ class _Going:
 
     def interrupted(self, error: TaskError) -> Pipeline:
         if self._at_work:
-            yield Emit(TaskFailed(**self._here(), error=_error_json(error)))
+            self._at_work = False
+            # Whoever interrupts a second time wants no other end than this one.
+            with suppress(Interrupted):
+                yield Emit(self._tell.cut_off(error))
         return self._failed(error)
 
     def _failed(self, error: TaskError) -> PipelineEnd:
-        short = replace(error, message=_short(error.message))
-        return PipelineEnd(error=short, task=self._task or None, writes=self._writes or None)
+        task = self._tell.task or None
+        return PipelineEnd(error=shortened(error), task=task, writes=self._writes or None)
 
     def _enter(
         self, task: CompiledTask, at: int
@@ -136,8 +113,8 @@ class _Going:
         break, or the end."""
         entry = self._entries.get(task.label, 0)
         self._entries[task.label] = entry + 1
-        self._task, self._attempt = task.label, 1
-        key = idempotency_key(self._run.run_id, self._iteration, task.label, entry)
+        self._tell.task, self._tell.attempt = task.label, 1
+        key = idempotency_key(self._tell.run_id, self._tell.iteration, task.label, entry)
         while True:
             if self._total >= self._plan.max_task_runs:
                 return self._failed(_too_many_runs(self._plan.max_task_runs))
@@ -148,7 +125,7 @@ class _Going:
                 case Action.RETRY:
                     if judgement.delay:
                         yield Sleep(judgement.delay)
-                    self._attempt += 1
+                    self._tell.attempt += 1
                 case Action.JUMP:
                     return self._plan.places[judgement.to or ""]
                 case Action.BREAK:
@@ -162,35 +139,28 @@ class _Going:
         self._runs[task.label] = number + 1
         self._total += 1
         self._at_work = True
-        yield Emit(TaskStarted(**self._here(), kind=task.kind))
-        scope = self._scope(key)
-        outcome = yield from self._outcome(task, scope, number)
+        yield Emit(self._tell.started(task.kind))
+        outcome = yield from self._outcome(task, self._scope(key), number)
         outcome, kept = yield from self._keep(task, outcome)
         if outcome.ok:
             self._take(task, outcome.result, kept)
-        scope |= self._visible
         judged = Judged(
             task,
             outcome,
-            self._attempt,
-            scope,
+            self._tell.attempt,
+            # Anew: while the task ran, iterations beside this one may have written to `ctx`.
+            self._scope(key),
             self._run.keychain,
-            self._rule_deep(task),
+            self._rule_holders(task),
             self._run.cache,
         )
         judgement = yield from judged.judge()
         retried = judgement.action is Action.RETRY
-        yield Emit(self._ended(outcome, kept, retried))
+        # Before the fact leaves: whoever stops the pipeline there must not end the task again.
         self._at_work = False
-        yield Emit(
-            TaskPolicyEvaluated(
-                **self._here(),
-                rule=judgement.rule,
-                action=judgement.action.value,
-                to=judgement.to if judgement.action is Action.JUMP else None,
-                delay=judgement.delay,
-            )
-        )
+        yield Emit(self._tell.ended(outcome, kept, retried))
+        found = judgement.rule, judgement.action, judgement.to, judgement.delay
+        yield Emit(self._tell.judged(*found))
         error = yield from self._apply(task, judgement)
         return judgement if error is None else replace(judgement, failure=error)
 
@@ -210,7 +180,7 @@ class _Going:
             inputs=inputs,
             scope=lent,
             spec=task.spec,
-            attempt=self._attempt,
+            attempt=self._tell.attempt,
             task_run=number,
         )
         assert isinstance(answer, Outcome), f"a task is answered with an Outcome, not {answer!r}"
@@ -222,16 +192,16 @@ class _Going:
         self, task: CompiledTask, scope: Names
     ) -> Generator[Request, Answer, tuple[dict[str, Value], Names]]:
         """The inputs rendered, and the scope in which the tool binds what was not."""
-        cache, deep = self._run.cache, self._deep
+        cache, holders = self._run.cache, self._holders
         stored = task.stored.written
         if stored:
-            view = yield from resolved(scope, task.stored.paths, deep, cache)
+            view = yield from resolved(scope, task.stored.paths, holders, cache)
             stored = task.stored.render(view)
         lent: Names = {**scope, "keychain": self._run.keychain}
-        view = yield from resolved(lent, task.inputs.paths, deep, cache)
+        view = yield from resolved(lent, task.inputs.paths, holders, cache)
         inputs = {**task.raw, **task.inputs.render(view), **stored}
         if task.bound:
-            lent = yield from resolved(lent, task.bound, deep, cache)
+            lent = yield from resolved(lent, task.bound, holders, cache)
         return inputs, lent
 
     def _keep(
@@ -245,7 +215,7 @@ class _Going:
             return outcome, self._kept
         try:
             kept = yield from keep_result(
-                outcome.result, task, self._place(), self._plan.max_payload_bytes, self._run.cache
+                outcome.result, task, self._tell, self._plan.max_payload_bytes, self._run.cache
             )
         except NotKept as not_kept:
             return replace(outcome, result=None, error=not_kept.error), None
@@ -254,10 +224,10 @@ class _Going:
     def _take(self, task: CompiledTask, result: Value, kept: Value) -> None:
         """The result of a task that ended ok is `_prev` and stands under its label (rule D5)."""
         if not task.passes_prev:
-            change = self._deep.__or__ if task.may_yield_refs else self._deep.__sub__
-            self._deep = change({"_prev", task.label})
-        elif "_prev" in self._deep:
-            self._deep = self._deep | {task.label}
+            own = {"_prev", task.label}
+            self._holders = self._holders | own if task.may_yield_refs else self._holders - own
+        elif "_prev" in self._holders:
+            self._holders = self._holders | {task.label}
         self._visible = {**self._visible, "_prev": result, task.label: result}
         self._kept = kept
 
@@ -266,12 +236,12 @@ class _Going:
     ) -> Generator[Request, Answer, TaskError | None]:
         """Write what a rule sets: `iter` first (rule D4). Answers the error that ends it all."""
         limit, size = task.inline_max, self._plan.max_payload_bytes
-        place, cache = self._place(), self._run.cache
+        place, cache = self._tell, self._run.cache
         try:
             if judgement.set_iter:
                 shown = yield from keep_entries(judgement.set_iter, limit, place, size, cache)
                 self._iter = {**self._iter, **judgement.set_iter}
-                yield Emit(IterPatched(**self._here(), set=shown))
+                yield Emit(self._tell.iter_patched(shown))
             if not judgement.set_ctx:
                 return None
             refused = refusal(self._plan.reducers, judgement.set_ctx, self._run.ctx.value)
@@ -285,14 +255,7 @@ class _Going:
 
     def _patch(self, patch: dict[str, Value]) -> Generator[Request, Answer, TaskError | None]:
         deferred = [key for key in patch if key in self._plan.reducers]
-        fact = CtxPatched(
-            **self._here(),
-            set=patch,
-            by=f"{self._plan.step}/{self._task}",
-            reason=None,
-            deferred=deferred or None,
-        )
-        answer = yield PatchCtx(fact)
+        answer = yield PatchCtx(self._tell.ctx_patched(patch, deferred))
         assert isinstance(answer, PatchAnswer), f"a patch is answered with {answer!r}"
         if answer.error is not None:
             return answer.error
@@ -305,32 +268,12 @@ class _Going:
         names = self._run.names()
         names["execution"] = {**self._run.execution, "idempotency_key": key}
         names["iter"] = self._iter
-        names["_task"] = self._task
-        names["_attempt"] = self._attempt
+        names["_task"] = self._tell.task
+        names["_attempt"] = self._tell.attempt
         return names | self._visible
 
-    def _rule_deep(self, task: CompiledTask) -> set[str]:
-        return self._deep | {"outcome"} if task.may_yield_refs else self._deep
-
-    def _ended(self, outcome: Outcome, kept: Value, retried: bool) -> Fact:
-        meta: Value = outcome.as_json(self._attempt)["meta"]
-        if outcome.error is None:
-            return TaskDone(**self._here(), result=kept, meta=meta)
-        error = _error_json(outcome.error)
-        kind = TaskAttemptFailed if retried else TaskFailed
-        return kind(**self._here(), error=error, meta=meta)
-
-    def _here(self) -> _Context:
-        return {
-            "step": self._plan.step,
-            "run_id": self._run.run_id,
-            "iteration": self._iteration,
-            "task": self._task,
-            "attempt": self._attempt,
-        }
-
-    def _place(self) -> Place:
-        return Place(**self._here())
+    def _rule_holders(self, task: CompiledTask) -> frozenset[str]:
+        return self._holders | {"outcome"} if task.may_yield_refs else self._holders
 
 
 def _template_error(task: CompiledTask, error: TemplateError) -> TaskError:
@@ -344,13 +287,3 @@ def _too_many_runs(limit: int) -> TaskError:
         message=f"the pipeline has run {limit:,} tasks (limits.max_task_runs)",
         source="pipeline",
     )
-
-
-def _short(message: str) -> str:
-    return message if len(message) <= MESSAGE_CHARS else message[: MESSAGE_CHARS - 1] + "…"
-
-
-def _error_json(error: TaskError) -> dict[str, Value]:
-    found = error.as_json()
-    found["message"] = _short(error.message)
-    return found

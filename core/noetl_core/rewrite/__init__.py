@@ -10,6 +10,7 @@ from noetl_core.rewrite.rules import (
     flat_rule,
     policy_object,
     retry_policy,
+    written_as_do,
 )
 from noetl_core.rewrite.steps import (
     catch,
@@ -84,4 +85,5 @@ __all__ = [
     "under",
     "under_spec",
     "written",
+    "written_as_do",
 ]

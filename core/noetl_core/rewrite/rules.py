@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from noetl_core.rewrite.text import (
     as_guard,
     as_list,
@@ -38,6 +40,21 @@ def flat_rule(rule: Value, then_key: str) -> str:
     if then_key == "allow" and "allow" in held:
         then = {"allow": held["allow"]}
     return say("write", [{"when": as_guard(held.get("when", "…")), "then": then}])
+
+
+def written_as_do(word: str) -> Callable[[Value, Value], str]:
+    """`then: {retry: {attempts: 3}}` → `then: {do: retry, attempts: 3}`."""
+
+    def rewrite(value: Value, parent: Value) -> str:
+        then: dict[str, Value] = {"do": word}
+        if word == "jump" and isinstance(value, str):
+            then["to"] = value
+        elif word == "retry" and isinstance(value, int) and not isinstance(value, bool):
+            then["attempts"] = value
+        then |= {k: v for k, v in as_mapping(value).items() if k in THEN_KEYS}
+        return say("write", {"then": then})
+
+    return rewrite
 
 
 def policy_object(value: Value) -> str:

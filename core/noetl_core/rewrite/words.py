@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from noetl_core.rewrite.rules import THEN_KEYS
-from noetl_core.rewrite.steps import tool_keys
+from noetl_core.rewrite.steps import arcs_of, tool_keys
 from noetl_core.rewrite.text import (
     as_guard,
     as_mapping,
@@ -69,7 +69,11 @@ def admission(value: Value, parent: Value) -> str:
 
 
 def next_mode(value: Value, parent: Value) -> str:
-    return say("write it in the router", {"next": {"spec": {"mode": value}, "arcs": []}})
+    router: dict[str, Value] = {"spec": {"mode": value}}
+    held = as_mapping(parent).get("next")
+    if held is not None:
+        router["arcs"] = as_mapping(held).get("arcs") or list[Value](arcs_of(held))
+    return say("write it in the router", {"next": router})
 
 
 def root_vars(value: Value, parent: Value) -> str:

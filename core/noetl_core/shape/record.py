@@ -138,17 +138,22 @@ def read_keys(
     """The arguments for `cls` from a mapping; unknown keys and missing ones are reported."""
     given: dict[str, Value] = {}
     known, entries = cls.keys, node.entries
+    seen = 0
     # In the order of the model, so that nothing depends on the order in which keys are written.
     for name, found in known.items():
         entry = entries.get(name)
-        if entry is not None and (not _is_null(entry) or isinstance(found.shape, Data)):
-            given[found.attribute] = found.shape.read(entry.node, at.child(name, entry.node))
-        elif found.required:
+        if entry is not None:
+            seen += 1
+            if not _is_null(entry) or isinstance(found.shape, Data):
+                given[found.attribute] = found.shape.read(entry.node, at.child(name, entry.node))
+                continue
+        if found.required:
             _missing(cls, found, node, at)
             given[found.attribute] = found.shape.blank()
-    for name, entry in entries.items():
-        if name not in known and name not in others:
-            at.unknown_key(entry, cls.place, [*known, *others], node)
+    if seen < len(entries):
+        for name, entry in entries.items():
+            if name not in known and name not in others:
+                at.unknown_key(entry, cls.place, [*known, *others], node)
     return given
 
 

@@ -140,7 +140,6 @@ class Command:
             "execution": self.execution,
             "digest": self.digest,
             "run_id": self.run_id,
-            "step": self.step,
             "iteration": self.iteration,
             "args": self.args,
             "ctx": self.ctx,
@@ -150,9 +149,11 @@ class Command:
             "stop": self.stop or None,
         }
         found = without_nothing(found)
+        found["step"] = self.step
         if self.items is not None:
             # An empty list is a list to go through, no list is no loop.
             found["items"] = self.items
+        if self.window != 1:
             found["window"] = self.window
         return found
 
@@ -166,7 +167,7 @@ class Command:
             execution=_identity(reader),
             digest=reader.text("digest"),
             run_id=reader.text("run_id"),
-            step=reader.text_or_none("step"),
+            step=reader.said_or_null("step"),
             iteration=reader.text_or_none("iteration"),
             args=reader.mapping("args"),
             ctx=reader.mapping("ctx"),

@@ -7,6 +7,10 @@ from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.values import Value
 from noetl_core.wire.reading import Malformed, Reader, without_nothing
 
+_KINDS = frozenset(ErrorKind)
+_STATUSES = frozenset(EndStatus)
+_VERDICTS = frozenset(Verdict)
+
 
 def error_json(error: TaskError) -> dict[str, Value]:
     return without_nothing(error.as_json())
@@ -20,7 +24,7 @@ def read_error(reader: Reader) -> TaskError:
         raise reader.missing("message", "text")
     status = reader.value("http_status")
     return TaskError(
-        kind=ErrorKind(kind) if kind in set(ErrorKind) else ErrorKind.UNKNOWN,
+        kind=ErrorKind(kind) if kind in _KINDS else ErrorKind.UNKNOWN,
         message=message,
         code=reader.text_or_none("code"),
         source=reader.text_or_none("source"),
@@ -41,14 +45,14 @@ def end_json(end: RunEnd) -> dict[str, Value]:
         found["task"] = end.task
     if end.iteration is not None:
         found["iteration"] = end.iteration
-    if end.writes:
+    if end.writes is not None:
         found["writes"] = end.writes
     return found
 
 
 def read_end(reader: Reader) -> RunEnd:
     status = reader.text("status")
-    if status not in set(EndStatus):
+    if status not in _STATUSES:
         known = ", ".join(EndStatus)
         raise Malformed(f"{reader.where}.status: `{status}` is none of {known}")
     error = reader.inner("error")
@@ -66,6 +70,6 @@ def read_end(reader: Reader) -> RunEnd:
 
 def read_verdict(reader: Reader) -> Verdict:
     verdict = reader.text("verdict")
-    if verdict not in set(Verdict):
+    if verdict not in _VERDICTS:
         raise Malformed(f"{reader.where}.verdict: `{verdict}` is none of {', '.join(Verdict)}")
     return Verdict(verdict)

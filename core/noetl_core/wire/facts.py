@@ -17,10 +17,9 @@ from noetl_core.engine.events import (
     Source,
     StepDone,
     StepFailed,
-    fact_of,
 )
 from noetl_core.values import Value, type_name
-from noetl_core.wire.reading import Malformed, Reader
+from noetl_core.wire.reading import MAX_TEXT, Malformed
 
 MAX_FACTS = 1_000
 """Facts of one report."""
@@ -98,40 +97,56 @@ def fact_json(fact: Fact) -> dict[str, Value]:
 
 def read_fact(data: Value, where: str, step: str | None, run_id: str) -> Fact:
     """The fact that a worker sent; raises `Malformed`."""
-    reader = Reader(data, where)
-    name = reader.text("name")
+    if not isinstance(data, dict):
+        raise Malformed(f"{where}: expected an object, got {type_name(data)}")
+    name = data.get("name")
+    if not isinstance(name, str):
+        raise Malformed(f"{where}.name: expected text, got {type_name(name)}")
     if name not in ALLOWED:
         known = "a worker does not report it" if name in FACTS else "no such event"
-        raise Malformed(f"{where}.name: `{name}`: {known}")
-    attempt = reader.value("attempt")
-    context: dict[str, Value] = {
-        "step": step,
-        "run_id": run_id,
-        "task": reader.text_or_none("task"),
-        "attempt": None if attempt is None else reader.whole("attempt"),
-        "iteration": reader.text_or_none("iteration"),
-    }
-    payload = reader.mapping("payload")
-    _check(_FIELDS[name], payload, where)
-    return fact_of(name, context, payload)
+        raise Malformed(f"{where}.name: `{name[:80]}`: {known}")
+    payload = data.get("payload", {})
+    if not isinstance(payload, dict):
+        raise Malformed(f"{where}.payload: expected an object, got {type_name(payload)}")
+    given = _checked(_FIELDS[name], payload, where)
+    given["step"] = step
+    given["run_id"] = run_id
+    _read_context(data, where, given)
+    return FACTS[name](**given)  # type: ignore[arg-type]  # every field was checked
 
 
-def _check(known: tuple[_Field, ...], payload: dict[str, Value], where: str) -> None:
+def _read_context(data: dict[str, Value], where: str, given: dict[str, Value]) -> None:
+    for key in ("task", "iteration"):
+        value = data.get(key)
+        if value is not None and (not isinstance(value, str) or len(value) > MAX_TEXT):
+            raise Malformed(f"{where}.{key}: expected text, got {type_name(value)}")
+        given[key] = value
+    attempt = data.get("attempt")
+    if attempt is not None and (type(attempt) is not int or attempt < 0):
+        raise Malformed(f"{where}.attempt: expected a whole number, got {type_name(attempt)}")
+    given["attempt"] = attempt
+
+
+def _checked(known: tuple[_Field, ...], payload: dict[str, Value], where: str) -> dict[str, Value]:
+    """The fields of a payload that are known here, each of its type."""
+    given: dict[str, Value] = {}
     for field in known:
         if field.name not in payload:
             if field.required:
                 raise Malformed(f"{where}.payload.{field.name}: missing")
             continue
         value = payload[field.name]
+        if field.classes is not None and type(value) not in field.classes:
+            raise _wrong(field, value, where)
         if field.name in _OUTSIDE:
             raise Malformed(f"{where}.payload.{field.name}: not for a worker to say")
-        if field.classes is not None and type(value) not in field.classes:
-            wanted = " or ".join(sorted(type_name(kind()) for kind in field.classes))
-            message = f"expected {wanted}, got {type_name(value)}"
-            raise Malformed(f"{where}.payload.{field.name}: {message}")
-        if field.texts and value and not all(type(item) is str for item in _items(value)):
+        if field.texts and isinstance(value, list) and not all(type(v) is str for v in value):
             raise Malformed(f"{where}.payload.{field.name}: expected a list of texts")
+        given[field.name] = value
+    return given
 
 
-def _items(value: Value) -> list[Value]:
-    return value if isinstance(value, list) else []
+def _wrong(field: _Field, value: Value, where: str) -> Malformed:
+    wanted = " or ".join(sorted({type_name(kind()) for kind in field.classes or ()}))
+    message = f"expected {wanted}, got {type_name(value)}"
+    return Malformed(f"{where}.payload.{field.name}: {message}")

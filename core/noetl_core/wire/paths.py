@@ -24,6 +24,10 @@ PROTOCOL_HEADER = "Noetl-Protocol"
 CAPABILITY_HEADER = "Noetl-Capability"
 """On every call about one run: what came with its command."""
 
+LEASE_HEADER = "Noetl-Lease"
+EPOCH_HEADER = "Noetl-Epoch"
+"""On calls about a result: in the name of which lease it is stored or read."""
+
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 

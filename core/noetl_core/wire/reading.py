@@ -19,6 +19,8 @@ PROTOCOL = 1
 """The version of the protocol: the number in every path and in every first message."""
 MAX_TEXT = 1024
 """Characters of a name, an id or another text of the protocol itself."""
+MAX_NUMBER = 1e12
+"""No length of time of the protocol is as long; not even a count is."""
 MAX_ITEMS = 10_000
 """Items of a list of the protocol itself."""
 
@@ -96,6 +98,12 @@ class Reader:
             raise TooMuch(f"{self._where}.{key}: longer than {MAX_TEXT:,} characters")
         return found
 
+    def said_or_null(self, key: str) -> str | None:
+        """A text or null, but said: where null means something, silence is a mistake."""
+        if key not in self._data:
+            raise self.missing(key, "text or null")
+        return self.text_or_none(key)
+
     def words_or_none(self, key: str) -> str | None:
         """A text for people: it may be long."""
         found = self._data.get(key)
@@ -113,7 +121,7 @@ class Reader:
             if default is None:
                 raise self.missing(key, "a whole number")
             return default
-        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < MAX_NUMBER:
             raise self.wrong(key, "a whole number from 0 on", found)
         return found
 
@@ -123,6 +131,8 @@ class Reader:
             return None
         if isinstance(found, bool) or not isinstance(found, int | float):
             raise self.wrong(key, "a number", found)
+        if not -MAX_NUMBER < found < MAX_NUMBER:
+            raise Malformed(f"{self._where}.{key}: not a number that means anything here")
         return float(found)
 
     def number(self, key: str) -> float:

@@ -48,7 +48,7 @@ class Report:
     @classmethod
     def of(cls, data: Value) -> Report:
         reader = Reader(data, "report")
-        run_id, step = reader.text("run_id"), reader.text_or_none("step")
+        run_id, step = reader.text("run_id"), reader.said_or_null("step")
         facts = reader.items("facts", MAX_FACTS)
         end, want = reader.inner("end"), reader.inner("want_next")
         return cls(

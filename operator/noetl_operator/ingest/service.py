@@ -29,7 +29,7 @@ from noetl_operator.ingest.commands import Given, Packer, given_of
 from noetl_operator.ingest.waiting import Waiting
 from noetl_operator.router import Committed, Router, Want
 from noetl_operator.settings import OperatorSettings
-from noetl_operator.store import port
+from noetl_operator.store.durable import DurableStore
 
 
 class Forbidden(Exception):
@@ -41,7 +41,7 @@ class Ingest:
 
     def __init__(
         self,
-        store: port.EventStore,
+        store: DurableStore,
         router: Router,
         packer: Packer,
         capabilities: Capabilities,

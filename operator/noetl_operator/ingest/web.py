@@ -35,7 +35,7 @@ from noetl_core.wire import (
     checked_digest,
 )
 from noetl_core.wire.batches import Reports
-from noetl_core.wire.paths import REPORTS
+from noetl_core.wire.paths import EPOCH_HEADER, LEASE_HEADER, REPORTS
 from noetl_operator.ingest.peers import Authenticator, Peer
 from noetl_operator.ingest.service import Forbidden, Ingest
 from noetl_operator.live import UnknownExecution
@@ -47,8 +47,6 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PEER = web.RequestKey("peer", Peer)
-EPOCH_HEADER = "Noetl-Epoch"
-LEASE_HEADER = "Noetl-Lease"
 
 
 class IngestWeb:

@@ -16,7 +16,8 @@ from noetl_core.engine.chain import link
 from noetl_core.engine.events import Event
 from noetl_core.engine.transition import Fence, Transition
 from noetl_core.engine.triggers import Enqueue
-from noetl_operator.store.port import Hand, Shard
+from noetl_operator.store.durable import Hand
+from noetl_operator.store.port import Shard
 
 COLUMNS = (
     "held_id uuid, held_epoch bigint, ended_id uuid, ended_epoch bigint, requeue_id uuid,"

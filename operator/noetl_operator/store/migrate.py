@@ -21,10 +21,8 @@ CREATE SCHEMA IF NOT EXISTS noetl;
 CREATE TABLE IF NOT EXISTS noetl.schema_version (
   version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
 """
-_VERSION = """
-SELECT CASE WHEN to_regclass('noetl.schema_version') IS NULL THEN 0
-            ELSE (SELECT coalesce(max(version), 0) FROM noetl.schema_version) END
-"""
+_THERE = "SELECT to_regclass('noetl.schema_version') IS NOT NULL"
+_VERSION = "SELECT coalesce(max(version), 0) FROM noetl.schema_version"
 # The engine works under a role that can add to the log and never change it. Not every database user
 # may make roles; without one the trigger on the log is the only guard.
 _ROLE = """
@@ -46,7 +44,7 @@ async def migrate(pool: asyncpg.Pool[asyncpg.Record]) -> int:
     """Apply what is missing; answers the version the schema has now."""
     newest = max(number for number, _ in migrations())
     async with pool.acquire() as connection:
-        if await connection.fetchval(_VERSION) >= newest:
+        if await connection.fetchval(_THERE) and await connection.fetchval(_VERSION) >= newest:
             return newest
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)

@@ -61,14 +61,6 @@ class Shard:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Hand:
-    """The worker that a new command is leased to with the commit that brings it."""
-
-    owner: str
-    ttl_s: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewExecution:
     """What an execution is made of before its first event."""
@@ -91,6 +83,10 @@ class NewExecution:
     """Where its commands wait for workers."""
     pools: dict[str, str] = field(default_factory=dict)
     """Steps whose commands wait elsewhere: step → pool."""
+    origin: dict[str, Value] | None = None
+    """Of a rerun: what it starts from."""
+    problems: list[Value] = field(default_factory=list)
+    """Of a playbook that cannot run: why."""
 
     def pool_of(self, step: str | None) -> str:
         """Where the commands of a step wait."""
@@ -116,6 +112,8 @@ class Leased:
     command: dict[str, Value]
     """The `Enqueue` as data."""
     until: str
+    stop: bool = False
+    """It was cancelled before anyone held it."""
 
 
 @dataclass(frozen=True, slots=True)

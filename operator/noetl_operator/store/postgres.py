@@ -10,20 +10,23 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import asyncpg
 import orjson
 
+from noetl_core.engine.clock import iso
 from noetl_core.engine.codec import decode_state
 from noetl_core.engine.events import Event, fact_of
 from noetl_core.engine.state import State
 from noetl_core.engine.transition import Fence, Transition
 from noetl_core.engine.triggers import CancelChild, CreateChild, IterationEnd, TellParent
 from noetl_core.values import Value
+from noetl_core.wire import Held
+from noetl_core.wire.batches import LogLine
 from noetl_operator.store import port
 from noetl_operator.store.batch import STATEMENT, Batch, moment
+from noetl_operator.store.durable import Hand
 from noetl_operator.store.migrate import migrate
 from noetl_operator.store.queries import query
 
@@ -102,6 +105,8 @@ class PostgresStore:
             None if parent is None else parent["execution_id"],
             request.depth,
             moment(request.deadline_at),
+            None if request.origin is None else _json(request.origin),
+            _json(request.problems),
             request.shard,
             request.pool,
             orjson.dumps(request.pools).decode(),
@@ -125,7 +130,7 @@ class PostgresStore:
         self,
         shard: port.Shard,
         transitions: Sequence[Transition],
-        hands: Mapping[str, port.Hand] | None = None,
+        hands: Mapping[str, Hand] | None = None,
     ) -> None:
         """All of the transitions or none; see `noetl.commit`."""
         for one in transitions:
@@ -168,6 +173,7 @@ class PostgresStore:
                 epoch=row["epoch"],
                 command=orjson.loads(row["command"]),
                 until=iso(row["lease_until"]),
+                stop=row["stop"],
             )
             for row in rows
         ]
@@ -236,6 +242,43 @@ class PostgresStore:
             return None
         return _verified(key, bytes(found))
 
+    # What tasks printed
+
+    async def append_logs(
+        self, execution_id: str, held: Held, step: str | None, lines: Sequence[LogLine]
+    ) -> None:
+        columns = [
+            (
+                execution_id,
+                held.lease_id,
+                held.epoch,
+                line.line,
+                moment(line.at),
+                step,
+                line.task,
+                line.attempt,
+                line.iteration,
+                line.stream,
+                line.text.replace("\0", "\ufffd"),
+            )
+            for line in lines
+        ]
+        await self._execute("append_logs", *(list(column) for column in zip(*columns, strict=True)))
+
+    # Housekeeping
+
+    async def ensure_partitions(self, weeks_ahead: int) -> None:
+        await self._value("ensure_partitions", weeks_ahead)
+
+    async def partitions(self) -> list[str]:
+        return [row["relname"] for row in await self._rows("partitions")]
+
+    async def drop_partition(self, name: str) -> bool:
+        return bool(await self._value("drop_partition", name))
+
+    async def sweep_results(self, older_s: float, limit: int) -> int:
+        return int(await self._value("sweep_results", older_s, limit))
+
     # Plumbing
 
     async def _value(self, name: str, *args: object) -> Any:
@@ -257,11 +300,6 @@ class PostgresStore:
     async def _execute(self, name: str, *args: object) -> None:
         with _translated():
             await self._pool.execute(query(name), *args)
-
-
-def iso(at: datetime) -> str:
-    """A moment as events and states write it: always of the same length, so that texts compare."""
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def event_of(row: asyncpg.Record) -> Event:
@@ -296,6 +334,8 @@ def _request(row: asyncpg.Record) -> port.NewExecution:
         parent=None if row["parent"] is None else orjson.loads(row["parent"]),
         depth=row["depth"],
         deadline_at=None if deadline is None else iso(deadline),
+        origin=None if row["origin"] is None else orjson.loads(row["origin"]),
+        problems=orjson.loads(row["problems"]),
         shard=row["shard"],
         pool=row["pool"],
         pools=orjson.loads(row["pools"]),

@@ -33,8 +33,8 @@ SELECT document FROM noetl.playbook WHERE digest = $1;
 -- One execution per request key: whoever asks again gets the first one's id.
 WITH made AS (
   INSERT INTO noetl.execution (execution_id, namespace, name, playbook, digest, workload, request_key, parent,
-                               parent_id, depth, deadline_at, shard, pool, pools, state)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                               parent_id, depth, deadline_at, origin, problems, shard, pool, pools, state)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
   ON CONFLICT DO NOTHING RETURNING execution_id)
 SELECT execution_id, true AS is_new FROM made
 UNION ALL
@@ -109,7 +109,8 @@ SELECT name, iteration, payload FROM noetl.event
 WHERE execution_id = $1 AND run_id = $2 AND name IN ('loop.iteration.done', 'loop.iteration.failed');
 
 -- name: frames
-SELECT iteration, payload FROM noetl.event WHERE execution_id = $1 AND run_id = $2 AND name = 'loop.opened';
+SELECT coalesce(iteration, '') AS iteration, payload FROM noetl.event
+WHERE execution_id = $1 AND run_id = $2 AND name IN ('loop.started', 'loop.opened');
 
 -- name: put_result
 INSERT INTO noetl.result (key, content) VALUES ($1, $2) ON CONFLICT DO NOTHING;

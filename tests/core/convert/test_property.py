@@ -176,8 +176,8 @@ def test_A1_a_document_goes_there_and_back_without_a_loss(text: str) -> None:
         assert again.playbook is not None
         assert digest(again.playbook) == digest(before.playbook)
         assert not comments(text) - comments(made.text)
-    # Without a line break at its end, a block scalar there can't change its place by text alone.
-    if text.endswith("\n"):
+    # A block scalar whose end is the file's, or that keeps blank lines, may not change its place.
+    if text.endswith("\n") and "|+" not in text:
         assert there.notes == ()
         assert back.notes == ()
 

@@ -1,4 +1,5 @@
-"""Rules A1, A2, A4, K1, K2: documents, their two forms, what YAML means, every problem with its place."""
+"""Rules A1, A2, A4, K1, K2: documents, their two forms, what YAML means, every problem with its
+place."""
 
 from __future__ import annotations
 
@@ -183,8 +184,8 @@ def test_K2_duplicate_keys_are_found_at_any_depth(problem, one) -> None:
 
 def test_K2_merge_keys_work_and_own_keys_win(one) -> None:
     text = (
-        DOCUMENT
-        + "workload:\n  base: &b {x: 1, z: 2}\n  more: {<<: *b, z: 3}\n  two: {<<: [*b, {w: 4, x: 9}]}\n"
+        DOCUMENT + "workload:\n  base: &b {x: 1, z: 2}\n  more: {<<: *b, z: 3}\n"
+        "  two: {<<: [*b, {w: 4, x: 9}]}\n"
     )
     workload = one(text).playbook.workload
     assert workload["more"] == {"x": 1, "z": 3}

@@ -1,4 +1,5 @@
-"""Rule K2 under attack: size, depth, aliases, noise; a clear error at once, in a process of its own."""
+"""Rule K2 under attack: size, depth, aliases, noise; a clear error at once, in a process of its
+own."""
 
 from __future__ import annotations
 

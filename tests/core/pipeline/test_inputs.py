@@ -6,6 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from noetl_core.outcomes import Outcome
+from noetl_core.pipeline.requests import RunTask
 from noetl_core.pipeline.scopes import Iteration
 from noetl_core.values import Value
 from tests.support.driving import Driver, failed, ok, plan_of, scope
@@ -16,10 +18,7 @@ def test_D6_an_input_that_cannot_be_rendered_is_an_error_of_the_task() -> None:
     end = driver.run()
     assert driver.runs == []
     assert end.error is not None
-    assert (end.error.kind, end.error.retryable if False else end.error.source) == (
-        "template",
-        "http",
-    )
+    assert (end.error.kind, end.error.source) == ("template", "http")
     assert "ctx.id" in end.error.message
     assert "url" in end.error.message
     assert driver.names == ["task.started", "task.failed", "policy.task.evaluated"]
@@ -31,7 +30,11 @@ tool:
   - name: a
     kind: http
     url: "{{ ctx.url }}"
-    spec: {policy: {rules: [{when: "{{ outcome.error.kind == 'template' and not outcome.error.retryable }}", then: {do: continue}}]}}
+    spec:
+      policy:
+        rules:
+          - when: "{{ outcome.error.kind == 'template' and not outcome.error.retryable }}"
+            then: {do: continue}
 """
     assert Driver(plan_of(body)).run().ok
 
@@ -44,7 +47,9 @@ tool:
     url: x
     spec: {policy: {rules: [{when: true, then: {do: continue, set_ctx: {seen: "{{ outcome }}"}}}]}}
 """
-    driver = Driver(plan_of(body), {"a": [ok({"status": 200}, http={"status": 200, "headers": {}})]})
+    driver = Driver(
+        plan_of(body), {"a": [ok({"status": 200}, http={"status": 200, "headers": {}})]}
+    )
     driver.run()
     assert driver.scope.ctx.value["seen"] == {
         "http": {"status": 200, "headers": {}},
@@ -64,7 +69,8 @@ def test_K6_code_of_python_is_never_a_template() -> None:
 @pytest.mark.parametrize("kind", ["postgres", "duckdb"])
 def test_K6_sql_is_handed_to_its_tool_with_the_scope_to_bind_it(kind: str) -> None:
     auth = ", auth: db" if kind == "postgres" else ""
-    body = f"tool: {{kind: {kind}{auth}, command: 'select {{{{ ctx.n }}}}', params: ['{{{{ ctx.n }}}}']}}"
+    sql = "command: 'select {{ ctx.n }}', params: ['{{ ctx.n }}']"
+    body = f"tool: {{kind: {kind}{auth}, {sql}}}"
     head = "keychain: [{name: db, kind: postgres_credential}]"
     given = scope(ctx={"n": 5}, keychain={"db": {"password": "pw"}})
     driver = Driver(plan_of(body, head), scope=given)
@@ -91,16 +97,12 @@ tool:
 """
     keychain: dict[str, Value] = {"api": {"token": "one"}}
 
-    def refreshing(_: object) -> object:
+    def refreshing(_: RunTask) -> Outcome:
         keychain["api"] = {"token": "two"}
         return ok()
 
     plan = plan_of(body, "keychain: [{name: api, kind: bearer}]")
-    driver = Driver(plan, {"a": refreshing}, scope=scope(keychain=keychain))  # type: ignore[dict-item]
-    driver.scope.keychain.clear()
-    driver = Driver(plan, {"a": refreshing}, scope=driver.scope)  # type: ignore[dict-item]
-    keychain = driver.scope.keychain
-    keychain["api"] = {"token": "one"}
+    driver = Driver(plan, {"a": refreshing}, scope=scope(keychain=keychain))
     driver.run()
     assert [r.inputs["headers"] for r in driver.runs] == [{"T": "one"}, {"T": "two"}]
 
@@ -136,11 +138,19 @@ tool:
 def test_I5_K38_a_workbook_task_is_in_its_place_under_the_callers_label() -> None:
     head = """
 workbook:
-  get: {kind: http, url: "http://x/{{ ctx.id }}", headers: {A: a}, spec: {policy: {rules: [{when: true, then: {do: fail}}]}}}
+  get:
+    kind: http
+    url: "http://x/{{ ctx.id }}"
+    headers: {A: a}
+    spec: {policy: {rules: [{when: true, then: {do: fail}}]}}
 """
     body = """
 tool:
-  - {name: mine, kind: workbook, task: get, headers: {B: b}, spec: {policy: {rules: [{when: true, then: {do: continue}}]}}}
+  - name: mine
+    kind: workbook
+    task: get
+    headers: {B: b}
+    spec: {policy: {rules: [{when: true, then: {do: continue}}]}}
 """
     driver = Driver(plan_of(body, head), {"mine": [failed()]}, scope=scope(ctx={"id": 9}))
     assert driver.run().ok
@@ -151,8 +161,18 @@ tool:
 
 KEYS = """
 tool:
-  - {name: a, kind: python, code: x, args: {k: "{{ execution.idempotency_key }}"}, spec: {policy: {rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, delay: 0}}]}}}
-  - {name: b, kind: python, code: x, args: {k: "{{ execution.idempotency_key }}"}, spec: {policy: {rules: [{when: "{{ outcome.result == 'again' }}", then: {do: jump, to: b}}]}}}
+  - name: a
+    kind: python
+    code: x
+    args: {k: "{{ execution.idempotency_key }}"}
+    spec:
+      policy:
+        rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, delay: 0}}]
+  - name: b
+    kind: python
+    code: x
+    args: {k: "{{ execution.idempotency_key }}"}
+    spec: {policy: {rules: [{when: "{{ outcome.result == 'again' }}", then: {do: jump, to: b}}]}}
 """
 
 

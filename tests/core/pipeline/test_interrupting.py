@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.pipeline.requests import Emit, Interrupted, PipelineEnd, RunTask, Sleep
 from noetl_core.pipeline.run import pipeline
 from tests.support.driving import failed, plan_of, scope
 
-ALWAYS = "tool: {kind: python, code: x, spec: {policy: {rules: [{when: true, then: {do: retry, attempts: 99}}]}}}"
+ALWAYS = """
+tool:
+  kind: python
+  code: x
+  spec: {policy: {rules: [{when: true, then: {do: retry, attempts: 99}}]}}
+"""
 LATE = TaskError(kind=ErrorKind.TIMEOUT, code="STEP_TIMEOUT", message="5 s are over")
 
 
@@ -40,3 +47,15 @@ def test_K22_a_pipeline_that_sleeps_ends_at_once() -> None:
     facts, end = interrupt_at(Sleep)
     assert facts == []
     assert end.error == LATE
+
+
+def test_K22_a_second_interruption_changes_nothing() -> None:
+    generator = pipeline(plan_of(ALWAYS), scope())
+    request = next(generator)
+    while not isinstance(request, RunTask):
+        request = generator.send(None)
+    generator.throw(Interrupted(LATE))
+    cancelled = TaskError(kind=ErrorKind.CANCELLED, message="stop")
+    with pytest.raises(StopIteration) as stop:
+        generator.throw(Interrupted(cancelled))
+    assert stop.value.value.error == LATE

@@ -79,7 +79,9 @@ def test_D1_on_unmatched_fail_fails_an_ok_outcome_by_policy() -> None:
 
 
 def test_D1_else_is_reported_by_its_name() -> None:
-    plan = plan_of(one_task("{rules: [{when: false, then: {do: fail}}, {else: {then: {do: break}}}]}"))
+    plan = plan_of(
+        one_task("{rules: [{when: false, then: {do: fail}}, {else: {then: {do: break}}}]}")
+    )
     driver = Driver(plan, {"a": [failed()]})
     assert driver.run().ok
     assert driver.payloads("policy.task.evaluated")[0] == {
@@ -120,7 +122,8 @@ def test_D3_jump_goes_forwards_and_leaves_out_what_is_between() -> None:
 
 
 def test_D3_break_ends_well_with_prev_and_fail_ends_badly() -> None:
-    body = "tool:\n  - {name: a, kind: python, code: x, spec: {policy: {rules: [{when: true, then: {do: %s}}]}}}\n  - {name: b, kind: noop}\n"
+    policy = "{rules: [{when: true, then: {do: %s}}]}"
+    body = one_task(policy) + "  - {name: b, kind: noop}\n"
     driver = Driver(plan_of(body % "break"), {"a": [ok("early")]})
     end = driver.run()
     assert (end.result, driver.labels) == ("early", ["a"])
@@ -151,7 +154,11 @@ def test_D5_prev_is_the_result_of_the_last_task_that_ended_ok() -> None:
     body = """
 tool:
   - {name: a, kind: python, code: x}
-  - {name: b, kind: python, code: x, args: {got: "{{ _prev }}"}, spec: {policy: {rules: [{when: true, then: {do: continue}}]}}}
+  - name: b
+    kind: python
+    code: x
+    args: {got: "{{ _prev }}"}
+    spec: {policy: {rules: [{when: true, then: {do: continue}}]}}
   - {name: c, kind: python, code: x, args: {got: "{{ _prev }}"}}
 """
     driver = Driver(plan_of(body), {"a": [ok({"n": 1})], "b": [failed()], "c": [ok(3)]})
@@ -184,7 +191,13 @@ def test_B4_labels_task_and_attempt_are_names() -> None:
     body = """
 tool:
   - {name: fetch, kind: python, code: x}
-  - {name: use, kind: python, code: x, args: {d: "{{ fetch.data }}", t: "{{ _task }}", n: "{{ _attempt }}"}, spec: {policy: {rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, delay: 0}}]}}}
+  - name: use
+    kind: python
+    code: x
+    args: {d: "{{ fetch.data }}", t: "{{ _task }}", n: "{{ _attempt }}"}
+    spec:
+      policy:
+        rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, delay: 0}}]
 """
     results = {"fetch": [ok({"data": 5})], "use": [failed(), ok(1)]}
     driver = Driver(plan_of(body), results)
@@ -195,9 +208,17 @@ tool:
 
 def test_B4_execution_and_bare_names() -> None:
     body = """
-tool: {kind: python, code: x, args: {e: "{{ execution.name }}/{{ execution.namespace }}", i: "{{ execution_id == execution.id }}", w: "{{ api_url }}"}}
+tool:
+  kind: python
+  code: x
+  args:
+    e: "{{ execution.name }}/{{ execution.namespace }}"
+    i: "{{ execution_id == execution.id }}"
+    w: "{{ api_url }}"
 """
-    driver = Driver(plan_of(body, "workload: {api_url: ''}"), scope=scope(workload={"api_url": "http://x"}))
+    driver = Driver(
+        plan_of(body, "workload: {api_url: ''}"), scope=scope(workload={"api_url": "http://x"})
+    )
     driver.run()
     assert driver.runs[0].inputs["args"] == {"e": "nightly/etl", "i": True, "w": "http://x"}
 

@@ -6,6 +6,7 @@ import pytest
 
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.pipeline.requests import Answer, Keep, Request
+from noetl_core.pipeline.scopes import Iteration
 from noetl_core.results import canonical
 from noetl_core.values import Value
 from tests.support.driving import Driver, ok, plan_of, scope, stored
@@ -45,7 +46,8 @@ def test_K5_reference_first_stores_every_result() -> None:
 
 
 def test_H2_prev_and_labels_hold_the_full_value() -> None:
-    body = python() + "  - {name: b, kind: python, code: x, args: {p: '{{ _prev | length }}', l: '{{ a | length }}'}}\n"
+    args = "{p: '{{ _prev | length }}', l: '{{ a | length }}'}"
+    body = python() + f"  - {{name: b, kind: python, code: x, args: {args}}}\n"
     driver = Driver(plan_of(body), {"a": [ok(BIG)], "b": [ok()]})
     driver.run()
     assert driver.runs[1].inputs["args"] == {"p": 1000, "l": 1000}
@@ -113,7 +115,7 @@ ROWS: Value = {"rows": [{"id": 1}, {"id": 2}]}
         ("{{ ctx.big.rows[1].id }}", 2),
         ("{{ ctx.big.rows | length }}", 2),
         ("{{ ctx }}", {"big": ROWS}),
-        ("{{ ctx[\"b\" ~ \"ig\"].rows | length }}", 2),
+        ('{{ ctx["b" ~ "ig"].rows | length }}', 2),
         ("{{ ctx.big.no | default(0) }}", 0),
     ],
 )
@@ -153,7 +155,10 @@ def test_H2_a_result_that_cannot_be_read_is_the_tasks_error() -> None:
 
 
 def test_H2_what_was_fetched_once_is_at_hand_for_the_rest_of_the_lease() -> None:
-    body = python(", args: {g: '{{ ctx.big.rows }}'}", "policy: {rules: [{when: '{{ ctx.big.rows | length == 2 }}', then: {do: break}}]}")
+    body = python(
+        ", args: {g: '{{ ctx.big.rows }}'}",
+        "policy: {rules: [{when: '{{ ctx.big.rows | length == 2 }}', then: {do: break}}]}",
+    )
     given = scope(ctx={"big": stored(ROWS)})
     held = {str(stored(ROWS)["key"]): ROWS}
     driver = Driver(plan_of(body), {"a": [ok()]}, scope=given, results=held)
@@ -183,3 +188,43 @@ tool:
     driver.run()
     assert driver.runs[1].inputs["args"] == {"n": 2, "all": ROWS}
     assert driver.kept == []
+
+
+def test_H3_select_of_a_childs_reference_looks_behind_it() -> None:
+    spec = "spec: {result: {select: {first: 'rows[0].id'}}}"
+    held = {str(stored(ROWS)["key"]): ROWS}
+    driver = Driver(
+        plan_of(f"tool: {{kind: playbook, playbook: other, {spec}}}"),
+        {"s_task": [ok(stored(ROWS))]},
+        results=held,
+    )
+    assert driver.run().result == {**stored(ROWS), "selected": {"first": 1}}
+
+
+@pytest.mark.parametrize("where", ["{{ _prev.data }}", "{{ get.data.kind }}"])
+def test_data_of_others_that_looks_like_a_reference_is_not_followed(where: str) -> None:
+    body = f"""
+tool:
+  - {{name: get, kind: http, url: x}}
+  - {{name: use, kind: python, code: x, args: {{got: "{where}"}}}}
+"""
+    fake: Value = {"status": 200, "data": stored(ROWS)}
+    driver = Driver(plan_of(body), {"get": [ok(fake)], "use": [ok()]})
+    assert driver.run().ok
+    assert driver.fetched == []
+
+
+def test_only_a_reference_whose_checksum_is_its_key_is_one() -> None:
+    loose: Value = {"kind": "result_ref", "key": "../../etc"}
+    driver = reading("{{ ctx.big }}", {"ctx": {"big": loose}}, [])
+    assert driver.runs[0].inputs["args"] == {"got": loose}
+    assert driver.fetched == []
+
+
+def test_H2_items_of_a_loop_are_fetched_when_they_are_read() -> None:
+    body = python(", args: {n: '{{ iter.x.rows | length }}'}")
+    held = {str(stored(ROWS)["key"]): ROWS}
+    here = Iteration("0", {"x": stored(ROWS), "index": 0, "total": 1})
+    driver = Driver(plan_of(body), {"a": [ok()]}, iteration=here, results=held)
+    driver.run()
+    assert driver.runs[0].inputs["args"] == {"n": 2}

@@ -14,13 +14,15 @@ from noetl_core.values import Value
 from tests.support.driving import Driver, failed, ok, plan_of, scope
 
 
-def retrying(then: str, when: str = "{{ outcome.status == \"error\" }}") -> str:
+def retrying(then: str, when: str = '{{ outcome.status == "error" }}') -> str:
     rule = f"{{when: '{when}', then: {{do: retry, {then}}}}}"
     return f"tool:\n  - {{name: a, kind: python, code: x, spec: {{policy: {{rules: [{rule}]}}}}}}\n"
 
 
 def test_D2_attempts_count_every_run_and_three_is_the_default() -> None:
-    driver = Driver(plan_of(retrying("delay: 0")), {"a": [failed(message=str(n)) for n in range(3)]})
+    driver = Driver(
+        plan_of(retrying("delay: 0")), {"a": [failed(message=str(n)) for n in range(3)]}
+    )
     end = driver.run()
     assert [run.attempt for run in driver.runs] == [1, 2, 3]
     assert end.error is not None
@@ -61,9 +63,7 @@ def test_D2_backoff(then: str, sleeps: list[float]) -> None:
     assert driver.sleeps == sleeps
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "slept"), [(0.2, 1.0), (7.0, 7.0), (10_000.0, 300.0)]
-)
+@pytest.mark.parametrize(("retry_after", "slept"), [(0.2, 1.0), (7.0, 7.0), (10_000.0, 300.0)])
 def test_D2_K21_retry_after_wins_where_longer_and_is_capped(
     retry_after: float, slept: float
 ) -> None:
@@ -77,8 +77,17 @@ def test_D2_K21_retry_after_wins_where_longer_and_is_capped(
 def test_D2_the_counter_starts_afresh_when_the_task_is_entered_again() -> None:
     body = """
 tool:
-  - {name: a, kind: python, code: x, spec: {policy: {rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, attempts: 2, delay: 0}}]}}}
-  - {name: b, kind: python, code: x, spec: {policy: {rules: [{when: "{{ outcome.result == 'again' }}", then: {do: jump, to: a}}]}}}
+  - name: a
+    kind: python
+    code: x
+    spec:
+      policy:
+        rules:
+          - {when: "{{ outcome.status == 'error' }}", then: {do: retry, attempts: 2, delay: 0}}
+  - name: b
+    kind: python
+    code: x
+    spec: {policy: {rules: [{when: "{{ outcome.result == 'again' }}", then: {do: jump, to: a}}]}}
 """
     results = {"a": [failed(), ok(1), failed(), ok(2)], "b": [ok("again"), ok("end")]}
     driver = Driver(plan_of(body), results)
@@ -102,7 +111,8 @@ tool:
     spec:
       policy:
         rules:
-          - {when: "{{ outcome.error.kind == 'timeout' }}", then: {do: retry, attempts: 2, delay: 0}}
+          - when: "{{ outcome.error.kind == 'timeout' }}"
+            then: {do: retry, attempts: 2, delay: 0}
           - {when: "{{ outcome.status == 'error' }}", then: {do: retry, attempts: 4, delay: 0}}
 """
     results = [failed("auth"), failed("auth"), failed("timeout", "late")]
@@ -114,7 +124,7 @@ tool:
 
 
 def test_K20_an_ok_outcome_may_be_retried_and_is_done_each_time() -> None:
-    plan = plan_of(retrying("attempts: 5, delay: 3", "{{ outcome.result.state != \"ready\" }}"))
+    plan = plan_of(retrying("attempts: 5, delay: 3", '{{ outcome.result.state != "ready" }}'))
     results = [ok({"state": "new"}), ok({"state": "new"}), ok({"state": "ready"})]
     driver = Driver(plan, {"a": results})
     assert driver.run().result == {"state": "ready"}
@@ -130,7 +140,9 @@ def test_K20_an_ok_outcome_whose_retries_are_used_up_fails_by_policy() -> None:
     assert end.task == "a"
 
 
-@pytest.mark.parametrize("delay", ["{{ -1 }}", "{{ \"5\" }}", "{{ ctx.no }}", "{{ true }}", "{{ [] }}"])
+@pytest.mark.parametrize(
+    "delay", ["{{ -1 }}", '{{ "5" }}', "{{ ctx.no }}", "{{ true }}", "{{ [] }}"]
+)
 def test_K21_a_delay_that_is_no_length_of_time_is_a_template_error(delay: str) -> None:
     driver = Driver(plan_of(retrying(f"delay: '{delay}'")), {"a": [failed(), ok()]})
     end = driver.run()
@@ -149,10 +161,10 @@ def test_K21_the_delay_of_a_used_up_retry_is_not_asked_for() -> None:
 
 
 def test_K45_the_keychain_is_visible_in_a_delay() -> None:
-    plan = plan_of(retrying("delay: '{{ keychain.db.pause }}'"), "keychain: [{name: db, kind: secret}]")
-    driver = Driver(
-        plan, {"a": [failed(), ok()]}, scope=scope(keychain={"db": {"pause": 4}})
+    plan = plan_of(
+        retrying("delay: '{{ keychain.db.pause }}'"), "keychain: [{name: db, kind: secret}]"
     )
+    driver = Driver(plan, {"a": [failed(), ok()]}, scope=scope(keychain={"db": {"pause": 4}}))
     driver.run()
     assert driver.sleeps == [4]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from noetl_core.engine.events import CtxPatched, IterPatched
-from noetl_core.outcomes import ErrorKind, TaskError
-from noetl_core.pipeline.requests import Emit, PatchCtx
+from noetl_core.outcomes import ErrorKind, Outcome, TaskError
+from noetl_core.pipeline.requests import Emit, PatchCtx, RunTask
 from noetl_core.values import Value
 from tests.support.driving import Driver, failed, ok, plan_of, scope
 
@@ -21,7 +21,8 @@ tool:
 
 
 def test_D4_set_iter_and_set_ctx_are_applied_before_the_action_and_are_events() -> None:
-    then = "do: continue, set_iter: {page: '{{ outcome.result.page + 1 }}'}, set_ctx: {seen: '{{ outcome.result.page }}'}"
+    then = "do: continue, set_iter: {page: '{{ outcome.result.page + 1 }}'}"
+    then += ", set_ctx: {seen: '{{ outcome.result.page }}'}"
     more = "  - {name: b, kind: python, code: x, args: {p: '{{ iter.page }}', s: '{{ ctx.seen }}'}}"
     driver = Driver(plan_of(ruled(then, more=more)), {"a": [ok({"page": 1})], "b": [ok()]})
     driver.run()
@@ -56,7 +57,10 @@ tool:
                 page: "{{ (iter.page | default(1)) + 1 }}"
                 items: "{{ (iter.items | default([])) + outcome.result.data.items }}"
           - else:
-              then: {do: break, set_ctx: {all: "{{ (iter.items | default([])) + outcome.result.data.items }}"}}
+              then:
+                do: break
+                set_ctx:
+                  all: "{{ (iter.items | default([])) + outcome.result.data.items }}"
 """
     pages = [ok({"data": {"more": n < 3, "items": [n]}}) for n in (1, 2, 3)]
     driver = Driver(plan_of(body), {"fetch": pages})
@@ -81,7 +85,8 @@ def test_K19_keys_of_one_mapping_do_not_see_each_other() -> None:
 
 
 def test_K19_they_apply_on_every_match_also_the_last_of_a_retry() -> None:
-    then = "do: retry, attempts: 3, delay: 0, set_iter: {n: '{{ _attempt }}'}, set_ctx: {tries: '{{ _attempt }}'}"
+    sets = "set_iter: {n: '{{ _attempt }}'}, set_ctx: {tries: '{{ _attempt }}'}"
+    then = f"do: retry, attempts: 3, delay: 0, {sets}"
     driver = Driver(plan_of(ruled(then)), {"a": [failed(), failed(), failed()]})
     end = driver.run()
     assert not end.ok
@@ -210,3 +215,16 @@ def test_D4_a_patch_waits_for_its_answer_and_facts_do_not() -> None:
     driver.run()
     assert isinstance(driver.requests[-1], PatchCtx)
     assert all(isinstance(r, Emit) for r in driver.requests[2:-1])
+
+
+def test_D4_rules_see_ctx_as_it_stands_when_the_task_has_ended() -> None:
+    given = scope(ctx={"n": 1})
+
+    def slow(_: RunTask) -> Outcome:
+        given.ctx.write({"n": 2})
+        return ok()
+
+    then = "do: continue, set_iter: {n: '{{ ctx.n }}'}"
+    driver = Driver(plan_of(ruled(then)), {"a": slow}, scope=given)
+    driver.run()
+    assert driver.payloads("iter.patched") == [{"set": {"n": 2}}]

@@ -21,6 +21,8 @@ CREATE TABLE noetl.execution (
   parent_id     uuid,
   depth         integer NOT NULL DEFAULT 0,
   deadline_at   timestamptz,
+  origin        json,                       -- of a rerun: what it starts from
+  problems      json NOT NULL,              -- of a playbook that cannot run: why
   shard         integer NOT NULL,
   pool          text NOT NULL,              -- where its commands wait for workers
   pools         jsonb NOT NULL,             -- steps whose commands wait elsewhere
@@ -57,7 +59,7 @@ CREATE TABLE noetl.event (
 CREATE UNIQUE INDEX event_once ON noetl.event (execution_id, event_id);
 -- What the end of a loop gathers.
 CREATE INDEX event_iteration ON noetl.event (execution_id, run_id)
-  WHERE name IN ('loop.iteration.done', 'loop.iteration.failed', 'loop.opened');
+  WHERE name IN ('loop.iteration.done', 'loop.iteration.failed', 'loop.started', 'loop.opened');
 
 CREATE FUNCTION noetl.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,0 +1,162 @@
+"""The protocol as a client: one method per call, JSON in and out.
+
+ClientError
+├── Unreachable     no answer, or one that says to try again
+└── Refused         an answer that will stay the same
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from noetl_core.values import Value
+from noetl_core.wire import (
+    CAPABILITY_HEADER,
+    HAND_BACK,
+    HEARTBEAT,
+    LEASE,
+    PROTOCOL,
+    PROTOCOL_HEADER,
+    ChildAnswer,
+    ChildRequest,
+    HandBack,
+    Heartbeat,
+    HeartbeatAnswer,
+    Held,
+    LeaseAnswer,
+    LeaseRequest,
+    Malformed,
+    Refusal,
+    check_content,
+    children_of,
+    result_at,
+)
+from noetl_core.wire.batches import Reports, ReportsAnswer
+from noetl_core.wire.paths import EPOCH_HEADER, LEASE_HEADER, REPORTS
+from noetl_worker.settings import WorkerSettings
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_S = 5.0
+ANSWER_S = 30.0
+"""How long an answer may take, beyond the time a long poll waits by itself."""
+
+
+class ClientError(Exception):
+    """A call to the operator did not succeed."""
+
+
+class Unreachable(ClientError):
+    """No answer, or one that says to try again."""
+
+
+class Refused(ClientError):
+    """The operator will not do this."""
+
+    def __init__(self, status: int, refusal: Refusal) -> None:
+        super().__init__(f"{status} {refusal.code}: {refusal.message}")
+        self.status, self.refusal = status, refusal
+
+
+class OperatorClient:
+    """Calls the ingest in the name of one worker."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        import httpx
+
+        self._settings = settings
+        limits = httpx.Limits(max_connections=32, max_keepalive_connections=8)
+        timeout = httpx.Timeout(ANSWER_S, connect=CONNECT_S)
+        # The operator is called directly, whatever proxies the tasks use.
+        self._http = httpx.AsyncClient(
+            base_url=settings.url, limits=limits, timeout=timeout, trust_env=False
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def lease(self, request: LeaseRequest) -> LeaseAnswer:
+        data = await self._post(LEASE, request.as_json(), wait_s=request.wait_s)
+        return LeaseAnswer.of(data)
+
+    async def reports(self, request: Reports) -> ReportsAnswer:
+        return ReportsAnswer.of(await self._post(REPORTS, request.as_json()))
+
+    async def heartbeat(self, request: Heartbeat) -> HeartbeatAnswer:
+        return HeartbeatAnswer.of(await self._post(HEARTBEAT, request.as_json()))
+
+    async def hand_back(self, request: HandBack) -> None:
+        await self._post(HAND_BACK, request.as_json())
+
+    async def child(self, held: Held, request: ChildRequest) -> ChildAnswer:
+        headers = {CAPABILITY_HEADER: held.capability}
+        data = await self._post(children_of(held.lease_id), request.as_json(), headers)
+        return ChildAnswer.of(data)
+
+    async def put_result(self, held: Held, digest: str, content: bytes) -> None:
+        await self._send("PUT", result_at(digest), content, _named(held))
+
+    async def get_result(self, held: Held, digest: str) -> bytes:
+        answer = await self._send("GET", result_at(digest), b"", _named(held))
+        check_content(digest, answer.content)
+        return answer.content
+
+    async def _post(
+        self,
+        path: str,
+        message: dict[str, Value],
+        headers: dict[str, str] | None = None,
+        wait_s: float = 0.0,
+    ) -> Value:
+        answer = await self._send("POST", path, orjson.dumps(message), headers, wait_s)
+        try:
+            found: Value = orjson.loads(answer.content)
+        except orjson.JSONDecodeError:
+            raise Unreachable("the answer is not JSON: this is not the operator") from None
+        return found
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        content: bytes,
+        headers: dict[str, str] | None = None,
+        wait_s: float = 0.0,
+    ) -> httpx.Response:
+        import httpx
+
+        own = {
+            "Authorization": f"Bearer {self._settings.current_token()}",
+            "Content-Type": "application/json",
+            PROTOCOL_HEADER: str(PROTOCOL),
+            **(headers or {}),
+        }
+        timeout = httpx.Timeout(ANSWER_S + wait_s, connect=CONNECT_S)
+        try:
+            answer = await self._http.request(
+                method, path, content=content, headers=own, timeout=timeout
+            )
+        except httpx.HTTPError as error:
+            raise Unreachable(type(error).__name__) from None
+        if answer.is_success:
+            return answer
+        raise _refused(answer.status_code, answer.content)
+
+
+def _named(held: Held) -> dict[str, str]:
+    return {
+        CAPABILITY_HEADER: held.capability,
+        LEASE_HEADER: held.lease_id,
+        EPOCH_HEADER: str(held.epoch),
+    }
+
+
+def _refused(status: int, content: bytes) -> ClientError:
+    try:
+        refusal = Refusal.of(orjson.loads(content))
+    except (orjson.JSONDecodeError, Malformed):
+        return Unreachable(f"status {status}")
+    return Unreachable(refusal.message) if refusal.retry else Refused(status, refusal)
