@@ -59,7 +59,7 @@ def schema_hint(value: Value) -> Value:
     """The outer shape of a value: enough for a person to know what is behind a reference."""
     match value:
         case dict():
-            return {"type": "object", "keys": sorted(value)[:20]}
+            return {"type": "object", "keys": [*sorted(value)[:20]]}
         case list():
             return {"type": "array", "length": len(value)}
         case str():

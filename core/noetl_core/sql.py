@@ -37,6 +37,8 @@ class BoundSql:
     literals: frozenset[int] = frozenset()
     """Indices of the values that stand for a quoted literal: text that takes whatever type the
     database wants in that place, as a quoted literal does."""
+    parts: tuple[str | int, ...] = field(default=(), compare=False, repr=False)
+    """The same text in pieces, a number for each parameter: for who must write more around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +109,14 @@ class _Binding:
 
     def bind(self, pieces: tuple[Piece, ...]) -> BoundSql:
         numbers = self._parameters(pieces)
-        written = [self._written(piece, numbers) for piece in pieces]
+        parts = tuple(part for piece in pieces for part in self._written(piece, numbers))
         if len(self.values) > MAX_PARAMETERS:
             message = (
                 f"a statement binds at most {MAX_PARAMETERS:,} values, not {len(self.values):,}"
             )
             raise SqlError(message)
-        return BoundSql("".join(written), tuple(self.values), frozenset(self.literals))
+        text = "".join(part if isinstance(part, str) else f"${part}" for part in parts)
+        return BoundSql(text, tuple(self.values), frozenset(self.literals), parts)
 
     def _parameters(self, pieces: tuple[Piece, ...]) -> dict[int | str, int]:
         """The values of `params` that this statement uses, and their numbers in it."""
@@ -141,28 +144,26 @@ class _Binding:
         self.values.append(value)
         return len(self.values)
 
-    def _written(self, piece: Piece, numbers: dict[int | str, int]) -> str:
+    def _written(self, piece: Piece, numbers: dict[int | str, int]) -> tuple[str | int, ...]:
         match piece:
             case Raw():
-                return piece.text
+                return (piece.text,)
             case Position():
-                number = numbers.get(piece.number)
-                return piece.written if number is None else f"${number}"
+                return (numbers.get(piece.number, piece.written),)
             case Named():
-                number = numbers.get(piece.name)
-                return piece.written if number is None else f"${number}"
+                return (numbers.get(piece.name, piece.written),)
             case Bound():
-                return f"${self._number(piece.template.value(self.scope))}"
+                return (self._number(piece.template.value(self.scope)),)
             case Text():
                 return self._literal(piece)
             case Identifier():
-                return self._identifier(piece)
+                return (self._identifier(piece),)
 
-    def _literal(self, piece: Text) -> str:
+    def _literal(self, piece: Text) -> tuple[str | int, ...]:
         parts = [p if isinstance(p, str) else p.text(self.scope) for p in piece.parts]
         number = self._number("".join(parts))
         self.literals.add(number - 1)
-        return f"CAST(${number} AS {piece.type_name})" if piece.type_name else f"${number}"
+        return ("CAST(", number, f" AS {piece.type_name})") if piece.type_name else (number,)
 
     def _identifier(self, piece: Identifier) -> str:
         if len(piece.parts) == 1 and isinstance(piece.parts[0], Template):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from noetl_operator.store.memory import MemoryStore
@@ -11,7 +9,7 @@ from noetl_operator.store.port import EventStore
 
 
 @pytest.fixture(params=["memory"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[EventStore]:
+async def store(request: pytest.FixtureRequest) -> EventStore:
     """A fresh store; each parameter is one implementation of the port."""
     assert request.param == "memory"
-    yield MemoryStore()
+    return MemoryStore()

@@ -339,12 +339,10 @@ async def test_a_revoked_command_is_gone_for_queue_and_holder(
 async def test_an_execution_is_due_when_its_time_has_come_or_more_is_to_do(
     store: EventStore, shard: Shard, one: str
 ) -> None:
-    expected = 0
     cases = ((LONG_AGO, False, True), (FAR, False, False), (None, True, True), (None, False, False))
-    for due_at, again, is_due in cases:
+    for expected, (due_at, again, is_due) in enumerate(cases):
         await store.commit(shard, [step(one, expected, due_at=due_at, again=again)])
         assert (one in await store.due(0, 10)) is is_due, (due_at, again)
-        expected += 1
 
 
 async def test_the_clock_is_text_of_one_width(store: EventStore) -> None:

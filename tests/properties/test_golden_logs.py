@@ -12,7 +12,7 @@ LOGS = sorted((Path(__file__).resolve().parents[1] / "golden" / "logs").glob("*.
 
 
 def test_there_are_golden_logs() -> None:
-    assert len(LOGS) >= 8
+    assert len(LOGS) >= 14
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)

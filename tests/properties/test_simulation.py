@@ -1,4 +1,4 @@
-"""Thousands of schedules with faults: each ends, keeps every invariant and ends as the reference."""
+"""Thousands of schedules with faults: each keeps every invariant and ends as the reference."""
 
 from __future__ import annotations
 

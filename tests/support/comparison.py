@@ -1,4 +1,4 @@
-"""The end of an execution beside what the reference says of it: everything that no order can change."""
+"""The end of an execution beside what the reference says: all that no order can change."""
 
 from __future__ import annotations
 

@@ -138,7 +138,10 @@ class _Maker:
         if self.chance(20):
             policy["failure"] = {"mode": "best_effort"}
         if not self.chance(15):
-            self.tasks.fill(step, args={"n": "{{ args.n | default(0) }}"})
+            reads: Doc = {"n": "{{ args.n | default(0) }}"}
+            if name in self.joins:
+                reads["via"] = "{{ args.via | default('') }}"
+            self.tasks.fill(step, args=reads)
         arcs = self.arcs(index)
         if arcs or "tool" not in step:
             step["next"] = {"spec": {"mode": self.mode()}, "arcs": arcs}
@@ -175,9 +178,9 @@ class _Maker:
         least = 0 if self.is_line else min(2, len(targets))
         most = min(len(targets), 2 if self.is_line else 3)
         for target in self.random.sample(targets, self.random.randint(least, most)):
-            arcs.append(self.arc(target))
+            arcs.append(self.arc(index, target))
             if not self.is_line and self.chance(8):
-                arcs.append(self.arc(target))
+                arcs.append(self.arc(index, target))
         return arcs
 
     def back(self, index: int) -> Value:
@@ -185,15 +188,19 @@ class _Maker:
         target = self.random.choice(self.names[: index + 1])
         most = self.random.randint(1, 2)
         limits = f"(args.n | default(0)) < {most}"
-        return {"step": target, "when": f"{{{{ {limits} }}}}", "args": self.args()}
+        return {"step": target, "when": f"{{{{ {limits} }}}}", "args": self.args(index)}
 
-    def arc(self, target: str) -> Value:
-        arc: Doc = {"step": target, "args": self.args()}
+    def arc(self, index: int, target: str) -> Value:
+        arc: Doc = {"step": target, "args": self.args(index)}
         when = self.random.choice(self.guards())
         return arc if when is None else {**arc, "when": when}
 
-    def args(self) -> Value:
-        return {"n": "{{ (args.n | default(0)) + 1 }}"}
+    def args(self, index: int) -> Value:
+        """A counter that bounds cycles, and where it came from: so the merge in a join shows."""
+        return {
+            "n": "{{ (args.n | default(0)) + 1 }}",
+            "via": f"{index}/{self.random.randrange(9)}",
+        }
 
     def guards(self) -> list[Value]:
         fixed: list[Value] = [

@@ -101,7 +101,7 @@ class _Change:
         assert isinstance(policy, dict)
         for rule in _records(policy["rules"]):
             then = rule.get("then")
-            if isinstance(then, dict) and "set_ctx" in then and self.chance(30):
+            if isinstance(then, dict) and "set_ctx" in then and self.chance(70):
                 then["set_ctx"] = {"shared": self.random.choice(["{{ iter.index }}", 1])}
 
     def arc(self, arc: Doc) -> None:

@@ -1,7 +1,7 @@
 """Golden logs: an execution as it was decided once, to be decided the same way for ever.
 
 A file holds JSON lines: first what was run, then one line per decision with its trigger, its time
-and the envelopes of its events. `python -m tests.support.golden FOLDER` records the list below anew.
+and the envelopes of its events. `python -m tests.support.golden FOLDER` records them anew.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from noetl_core.values import Value
 from noetl_operator.store.memory import Memory
 from noetl_operator.store.port import NewExecution
 from tests.support.generated import Made, loaded, repeat_until
-from tests.support.simulation import Simulation, simulate
+from tests.support.simulation import Simulation, simulate, simulate_wild
 from tests.support.simulation_operator import LogLookup, decided
+from tests.support.simulation_runs import wild_of
 
 Line = dict[str, Value]
 
@@ -124,32 +125,55 @@ def read(path: Path) -> list[Line]:
 # Recording
 
 
-def wanted() -> dict[str, Made]:
-    """What is recorded: one of each kind."""
-
-    def find(seed: int, *words: str) -> Made:
-        def fits(one: Made) -> bool:
-            text = json.dumps(one.document)
-            return all(word in text for word in words) and one.end.counts["total"] > 2
-
-        return repeat_until(Random(seed), fits, tries=5000)  # fmt: skip
-
+def wanted() -> dict[str, tuple[str, ...]]:
+    """Of made playbooks with a foretold end: words of the document."""
     return {
-        "fan-out-join": find(1, '"join"', "inclusive"),
-        "join-dropped": find(2, '"drop"', "inclusive"),
-        "nested-distributed-loop": find(3, '"cell"', "distributed", "parallel"),
-        "local-loop-reducers": find(4, "reducers", '"local"'),
-        "retry-and-jump": find(5, '"retry"', '"jump"'),
-        "gate": find(6, '"wait"'),
-        "best-effort-final-step": find(7, "best_effort", '"final_step"'),
-        "cycle": find(8, "args.n | default(0)) < 2", "sequential"),
+        "fan-out-join": ('"join"', "inclusive"),
+        "join-dropped": ('"drop"', "inclusive"),
+        "nested-distributed-loop": ('"cell"', "distributed", "parallel"),
+        "local-loop-reducers": ("reducers", '"local"'),
+        "retry-and-jump": ('"retry"', '"jump"'),
+        "gate": ('"wait"',),
+        "best-effort-final-step": ("best_effort", '"final_step"'),
+        "cycle": ("args.n | default(0)) < 2", "sequential"),
     }
 
 
+def wanted_wild() -> dict[str, tuple[str, ...]]:
+    """Of wild ones: words of the log."""
+    return {
+        "cancelled": ("execution.cancelled", "step.cancelled", "step.done"),
+        "deadline-exceeded": ("DeadlineExceeded", "step.done"),
+        "worker-lost": ("WORKER_LOST", "step.redelivered"),
+        "step-deadline": ("STEP_DEADLINE", "step.done"),
+        "references": ("result_ref", "loop.done", "next.evaluated"),
+        "keychain": ("keychain.resolved", "step.done", "execution.suspended"),
+    }
+
+
+def find(number: int, words: tuple[str, ...]) -> list[Line]:
+    def fits(one: Made) -> bool:
+        text = json.dumps(one.document)
+        return all(word in text for word in words) and 2 < one.end.counts["total"] < 6
+
+    found = repeat_until(Random(number), fits, tries=5000)
+    return recorded(found.document, simulate(found, number))
+
+
+def find_wild(words: tuple[str, ...]) -> list[Line]:
+    for seed in range(5000):
+        made = wild_of(seed)
+        lines = recorded(made.document, simulate_wild(made, seed))
+        text = json.dumps([line["events"] for line in lines[1:]])
+        if all(word in text for word in words) and 8_000 < len(text) < 40_000:
+            return lines
+    raise AssertionError(f"no log with {words}")
+
+
 def main(folder: str) -> None:
-    for name, found in wanted().items():
-        simulation = simulate(found, seed=len(name))
-        lines = recorded(found.document, simulation)
+    logs = {name: find(number, words) for number, (name, words) in enumerate(wanted().items())}
+    logs |= {name: find_wild(words) for name, words in wanted_wild().items()}
+    for name, lines in logs.items():
         replay(json.loads(json.dumps(lines)))
         path = Path(folder) / f"{name}.jsonl"
         path.write_text("".join(json.dumps(line, sort_keys=True) + "\n" for line in lines))

@@ -244,12 +244,13 @@ class Sim:
         *,
         kind: str = "unknown",
         message: str = "boom",
+        code: str = "E1",
         task: str | None = None,
         iteration: str | None = None,
         inner: str | None = None,
         writes: dict[str, Value] | None = None,
     ) -> Sim:
-        error = TaskError(kind=ErrorKind(kind), message=message, code="E1", source="test")
+        error = TaskError(kind=ErrorKind(kind), message=message, code=code, source="test")
         end = RunEnd(status=EndStatus.ERROR, error=error, task=task, iteration=inner, writes=writes)
         return self.report(self.lease(step, iteration), end=end)
 

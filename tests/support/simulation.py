@@ -1,8 +1,8 @@
 """One seed, one schedule: engine, store in memory and workers, with faults between any two steps.
 
-Everything is drawn from the seed: the playbook, what its tools answer, in which order things happen,
-which posts are lost, doubled or late, who crashes when, and how the clock goes. After a while the
-faults stop, and the execution has to end as the reference says.
+Everything is drawn from the seed: the playbook, what its tools answer, in which order things are
+done, which posts are lost, doubled or late, who crashes when, and how the clock goes. After a while
+the faults stop, and the execution has to end as the reference says.
 """
 
 from __future__ import annotations
@@ -31,7 +31,14 @@ from noetl_core.engine.triggers import (
 from noetl_operator.store.memory import Memory, iso
 from noetl_operator.store.port import NewExecution
 from tests.support.generated import Made
-from tests.support.simulation_checks import Checker, Recorded, check_log, check_replay
+from tests.support.simulation_checks import (
+    Checker,
+    Recorded,
+    check_log,
+    check_queue,
+    check_replay,
+)
+from tests.support.simulation_faults import CALM, Faults, faults_of, wild_faults
 from tests.support.simulation_operator import Operator, Work
 from tests.support.simulation_worker import Job, World
 
@@ -44,50 +51,6 @@ PATIENCE = 4000
 
 class Stuck(AssertionError):
     """Nothing goes on although the execution has not ended."""
-
-
-@dataclass(frozen=True)
-class Faults:
-    """In percent of the steps where each may happen."""
-
-    steps: int = 0
-    """How many steps the faults last."""
-    lost_post: int = 0
-    lost_answer: int = 0
-    double_post: int = 0
-    worker: int = 0
-    """Crash, pause (a zombie later) or hand back."""
-    operator: int = 0
-    """Crash at any point, or a takeover while the old leader still works."""
-    suspend: int = 0
-    cancel: int = 0
-    most_losses: int = 3
-    """Leases of one command that may be lost; with more the rules say that it fails."""
-
-
-CALM = Faults()
-
-
-def faults_of(random: Random, made: Made) -> Faults:
-    """Some schedules are only shuffled, most have faults of one kind, the rest of all."""
-    steps = random.choice([30, 80, 200])
-    kind = random.randrange(6)
-    posts = Faults(steps=steps, lost_post=10, lost_answer=15, double_post=15)
-    worker = 8 if made.repeats else 0
-    match kind:
-        case 0:
-            return Faults(steps=steps)
-        case 1:
-            return posts
-        case 2:
-            return Faults(steps=steps, worker=worker, double_post=10)
-        case 3:
-            return Faults(steps=steps, operator=8, lost_answer=5)
-        case _:
-            return Faults(
-                steps=steps, lost_post=8, lost_answer=10, double_post=10,
-                worker=worker, operator=5, suspend=random.choice([0, 3]),
-            )  # fmt: skip
 
 
 @dataclass
@@ -249,6 +212,7 @@ class Simulation:
         if work.transition.events:
             recorded = Recorded(work.trigger, work.now, work.transition)
             self.checker.committed(recorded, deep=self.chance(10))
+            check_queue(self.memory, work.transition.state)
         if work.decision.verdict is Verdict.REFUSED and isinstance(work.trigger, Patch):
             self.calls.append(work.trigger)
         if work.reply is not None and not self.chance(self.faults.lost_answer):
@@ -370,6 +334,8 @@ class Simulation:
             idle += 1
             if self.patches:
                 self.call_patch()
+            if self.memory.executions[self.execution_id].state.suspended:
+                self.calls.append(Resume())
             self.pass_time(4)
             if idle > 40:
                 break
@@ -415,11 +381,7 @@ class Simulation:
 def simulate_wild(made: Made, seed: int) -> Simulation:
     """The same without bounds: workers are lost for good, someone cancels, time runs out."""
     random = Random(seed)
-    faults = Faults(
-        steps=random.choice([50, 200]), lost_post=5, lost_answer=8, double_post=8, worker=10,
-        operator=4, suspend=2, cancel=random.choice([0, 0, 1, 4]), most_losses=99,
-    )  # fmt: skip
-    simulation = Simulation(made, random, faults, random.randint(1, 3))
+    simulation = Simulation(made, random, wild_faults(random), random.randint(1, 3))
     if random.randrange(100) < 15:
         simulation.deadline_at = iso(simulation.time + timedelta(seconds=random.randint(0, 60)))
     simulation.run()

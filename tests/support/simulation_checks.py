@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 
-from noetl_core.engine import Program, evolve, fold
+from noetl_core.engine import Program, evolve, fold, ids
 from noetl_core.engine import events as ev
 from noetl_core.engine.codec import decode_state, encode_state
 from noetl_core.engine.state import State
@@ -46,6 +46,20 @@ class Checker:
             text = json.dumps(encode_state(made.state))
             assert decode_state(json.loads(text)) == made.state, "the state is not its own JSON"
         self.history.append(recorded)
+
+
+def check_queue(memory: Memory, state: State) -> None:
+    """The queue holds exactly what the state waits for, and whoever shall stop was told."""
+    leases = {} if state.keychain is None else {ids.keychain_run(state.execution_id): False}
+    for run in state.runs.values():
+        stops = run.cancelling is not None or (
+            run.loop is not None and run.loop.stopping is not None
+        )
+        for lease_id, lease in run.leases.items():
+            leases[lease_id] = stops and lease.started
+    assert set(memory.rows) == set(leases), "the queue and the state know different leases"
+    for lease_id, stops in leases.items():
+        assert memory.rows[lease_id].stop or not stops, "a worker was not told to stop"
 
 
 def check_log(log: list[ev.Event]) -> None:

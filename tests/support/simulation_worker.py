@@ -1,4 +1,4 @@
-"""Simulated workers: they drive the real pipelines with scripted outcomes and report as real ones do.
+"""Simulated workers: they drive the real pipelines with scripted outcomes, and report.
 
 A job is one leased command in a worker's hands. Every call of `step` does one small thing, so that
 a simulation can stop the world between any two of them.

@@ -9,20 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.wire import Command, HandBack, Heartbeat, Held, Knows, LeaseAnswer, LeaseRequest
 from noetl_core.wire.batches import ReportsAnswer
 from noetl_worker.client import ClientError, OperatorClient, Refused
 from noetl_worker.drive import cancelled
+from noetl_worker.oauth import OAuthTokens, Posted
 from noetl_worker.pools import Pools
 from noetl_worker.report import PAUSES_S, Reporter
 from noetl_worker.runs import Known, LeasedRun
 from noetl_worker.settings import WorkerSettings
-from noetl_worker.tools.registry import Registry
+from noetl_worker.tools.registry import ToolRegistry
 
 _log = logging.getLogger(__name__)
 
@@ -37,9 +40,10 @@ class Worker:
 
     def __init__(self, settings: WorkerSettings, client: OperatorClient) -> None:
         self._settings, self._client = settings, client
-        self._registry = Registry()
-        self._known = Known(self._registry)
+        self._registry = ToolRegistry()
+        self._known = Known()
         self._pools = Pools()
+        self._tokens = OAuthTokens(_post_form)
         self._reporter = Reporter(
             client, settings.worker, settings.pool, self._knows, self._took_answer
         )
@@ -125,12 +129,13 @@ class Worker:
                 reporter=self._reporter,
                 registry=self._registry,
                 pools=self._pools,
+                tokens=self._tokens,
                 settings=self._settings,
                 without_slot=self._without_slot,
             )
             task = asyncio.create_task(run.run(), name=f"run {command.lease_id}")
             self._runs[command.lease_id] = run, task
-            task.add_done_callback(lambda done, lease=command.lease_id: self._over(lease, done))
+            task.add_done_callback(partial(self._over, command.lease_id))
 
     def _over(self, lease_id: str, task: asyncio.Task[None]) -> None:
         self._runs.pop(lease_id, None)
@@ -209,6 +214,13 @@ class Worker:
             )
 
 
+async def _post_form(url: str, form: Mapping[str, str], basic: tuple[str, str] | None) -> Posted:
+    """The http tool's own way to post; imported when a token is first needed."""
+    from noetl_worker.tools.http import post_form
+
+    return await post_form(url, form, basic)
+
+
 async def main(settings: WorkerSettings) -> None:
     """Run a worker until a signal, or the end of its standard input, tells it to stop."""
     worker = Worker(settings, OperatorClient(settings))
@@ -221,6 +233,6 @@ async def main(settings: WorkerSettings) -> None:
 
 
 def _stdin_ready(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
-    if not sys.stdin.buffer.read1(4096):
+    if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin.fileno())
         worker.stop()

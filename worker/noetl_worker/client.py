@@ -7,6 +7,8 @@ ClientError
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
@@ -40,6 +42,7 @@ from noetl_worker.settings import WorkerSettings
 if TYPE_CHECKING:
     import httpx
 
+PIECE_BYTES = 1024 * 1024
 CONNECT_S = 5.0
 ANSWER_S = 30.0
 """How long an answer may take, beyond the time a long poll waits by itself."""
@@ -96,8 +99,13 @@ class OperatorClient:
         data = await self._post(children_of(held.lease_id), request.as_json(), headers)
         return ChildAnswer.of(data)
 
-    async def put_result(self, held: Held, digest: str, content: bytes) -> None:
-        await self._send("PUT", result_at(digest), content, _named(held))
+    async def put_result(self, held: Held, digest: str, content: bytes | Path) -> None:
+        headers = _named(held)
+        if isinstance(content, bytes):
+            await self._send("PUT", result_at(digest), content, headers)
+            return
+        headers["Content-Length"] = str(file_size(content))
+        await self._send("PUT", result_at(digest), _pieces(content), headers)
 
     async def get_result(self, held: Held, digest: str) -> bytes:
         answer = await self._send("GET", result_at(digest), b"", _named(held))
@@ -122,7 +130,7 @@ class OperatorClient:
         self,
         method: str,
         path: str,
-        content: bytes,
+        content: bytes | AsyncIterator[bytes],
         headers: dict[str, str] | None = None,
         wait_s: float = 0.0,
     ) -> httpx.Response:
@@ -146,6 +154,12 @@ class OperatorClient:
         raise _refused(answer.status_code, answer.content)
 
 
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece
+
+
 def _named(held: Held) -> dict[str, str]:
     return {
         CAPABILITY_HEADER: held.capability,
@@ -160,3 +174,7 @@ def _refused(status: int, content: bytes) -> ClientError:
     except (orjson.JSONDecodeError, Malformed):
         return Unreachable(f"status {status}")
     return Unreachable(refusal.message) if refusal.retry else Refused(status, refusal)
+
+
+def file_size(path: Path) -> int:
+    return path.stat().st_size

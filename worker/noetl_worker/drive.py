@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Generator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, assert_never
 
-from noetl_core.engine.events import StepStarted
+from noetl_core.engine.events import IterationStarted, StepStarted
 from noetl_core.engine.triggers import EndStatus, RunEnd
 from noetl_core.outcomes import ErrorKind, Outcome, TaskError
 from noetl_core.pipeline import (
@@ -74,19 +74,30 @@ class Driver:
         """Everything from the first fact to how it ended."""
         if self.command.stop:
             self.interrupt(cancelled())
-        if self.command.iteration is None:
-            await self.telling.say(
-                StepStarted(
-                    step=self.plan.step,
-                    run_id=self.command.run_id,
-                    worker=self.worker,
-                    epoch=self.command.epoch,
-                )
-            )
+        await self._say_started()
         with self._time_limits():
             if self.command.items is not None:
                 return await self._loop()
             return self._end(await self._pipeline(self._own_iteration()))
+
+    async def _say_started(self) -> None:
+        """A step-run starts once; an iteration of a distributed loop is none (rule E3)."""
+        command, step = self.command, self.plan.step
+        if command.iteration is None:
+            await self.telling.say(
+                StepStarted(
+                    step=step, run_id=command.run_id, worker=self.worker, epoch=command.epoch
+                )
+            )
+        elif command.items is None:
+            await self.telling.say(
+                IterationStarted(
+                    step=step,
+                    run_id=command.run_id,
+                    iteration=command.iteration,
+                    worker=self.worker,
+                )
+            )
 
     @contextlib.contextmanager
     def _time_limits(self) -> Generator[None, None, None]:

@@ -21,7 +21,7 @@ _MARKS = ("%", "\\", "\n", "\r", "&")
 
 _TOKEN = re.compile(
     r"""
-      [\ \t]* (?: \r?\n | \r | \\+r\\+n | \\+[nr] (?![a-z]{3}:) )
+      [\ \t]* (?: \r?\n | \r | \\+r\\+n | \\+[nr] )
       (?: [\ \t]* (?: \r?\n | \r | \\+[nr] ) )* [\ \t]*                # line breaks
     | %[0-7][0-9A-Fa-f]                                                # one ASCII character
     | (?: %[89A-Fa-f][0-9A-Fa-f] )+                                    # characters beyond ASCII
@@ -34,6 +34,14 @@ _TOKEN = re.compile(
 )
 _ONE_ALPHABET = str.maketrans("+-_", "  /")
 """`+` is a blank in forms and `-` in the URL-safe base64; `_` is its `/`."""
+
+
+_BLANKS = re.compile(r"[ \t]+")
+
+
+def tight(text: str) -> str:
+    """The plain form without any blanks: a text that is wrapped loses those at its line ends."""
+    return _BLANKS.sub("", plain(text))
 
 
 def plain(text: str) -> str:
@@ -132,10 +140,16 @@ def traced(text: str) -> Traced:
     return Traced(text.translate(_ONE_ALPHABET), layers)
 
 
-def _round(text: str) -> tuple[str, _Layer]:
+def tightened(way: Traced) -> Traced:
+    """The same without any blanks."""
+    text, layer = _round(way.text, _BLANKS)
+    return Traced(text, [*way._layers, layer])
+
+
+def _round(text: str, tokens: re.Pattern[str] = _TOKEN) -> tuple[str, _Layer]:
     layer, pieces = _Layer(), list[str]()
     out = at = 0
-    for match in _TOKEN.finditer(text):
+    for match in tokens.finditer(text):
         if match.start() > at:
             layer.add(out, at, match.start(), True)
             pieces.append(text[at : match.start()])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import OrderedDict
+from pathlib import Path
 
 import orjson
 
@@ -11,11 +13,13 @@ from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.results import JSON, reference
 from noetl_core.values import Value
 from noetl_core.wire import Held, Malformed
-from noetl_worker.client import ClientError, OperatorClient, Refused
+from noetl_worker.client import ClientError, OperatorClient, Refused, file_size
 from noetl_worker.report import PAUSES_S
 
 TRIES = 12
 """How often a result is sent or asked for while the operator does not answer."""
+_HEAD = 4_096
+_PIECE = 1024 * 1024
 KNOWN = 1_000
 """Digests of results that the operator is known to have."""
 
@@ -35,7 +39,23 @@ class LeaseResults:
             raise ResultLost(error)
         return ref
 
-    async def keep(self, ref: dict[str, Value], content: bytes) -> TaskError | None:
+    async def put_file(self, path: Path, media_type: str) -> dict[str, Value]:
+        """The same with what a file holds, without reading it into memory as a whole."""
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            digest.update(head)
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+        ref = reference(head, media_type=media_type)
+        key = digest.hexdigest()
+        ref |= {"key": key, "checksum": f"sha256:{key}", "size": file_size(path)}
+        error = await self.keep(ref, path)
+        if error is not None:
+            raise ResultLost(error)
+        return ref
+
+    async def keep(self, ref: dict[str, Value], content: bytes | Path) -> TaskError | None:
         """Store content under its reference; None when it is kept."""
         digest = str(ref["key"])
         if digest in self._known:

@@ -30,15 +30,15 @@ from noetl_core.wire import Command
 from noetl_worker.children import LeaseChildren
 from noetl_worker.client import OperatorClient
 from noetl_worker.drive import Driver
-from noetl_worker.keychain import KeychainError, LeaseKeychain
-from noetl_worker.logs import LeaseLogs
+from noetl_worker.keychain import KeychainError, StepKeychain, Tokens
+from noetl_worker.logs import RunLog, TaskLog
 from noetl_worker.pools import Pools
 from noetl_worker.redact import Redactor
 from noetl_worker.report import Reporter, Telling
 from noetl_worker.results import LeaseResults, ResultLost
 from noetl_worker.settings import WorkerSettings
-from noetl_worker.tools.base import ToolContext
-from noetl_worker.tools.registry import Registry
+from noetl_worker.tools.base import ToolContext, ToolSettings
+from noetl_worker.tools.registry import ToolRegistry, known_kinds
 
 _log = logging.getLogger(__name__)
 
@@ -50,15 +50,15 @@ Slot = Callable[[], AbstractContextManager[None]]
 class Known:
     """Playbooks, workloads and plans that came with earlier commands."""
 
-    def __init__(self, kinds: Registry) -> None:
-        self._kinds = kinds
+    def __init__(self) -> None:
+        self._kinds = known_kinds()
         self.playbooks: dict[str, Playbook] = {}
         self.workloads: dict[str, dict[str, Value]] = {}
         self._plans: dict[tuple[str, str], Plan] = {}
 
     def learn(self, playbooks: dict[str, Value], workloads: dict[str, Value]) -> None:
         for digest, document in playbooks.items():
-            playbook = load_data(document, self._kinds.kinds()).playbook
+            playbook = load_data(document, self._kinds).playbook
             if playbook is not None:
                 self.playbooks[digest] = playbook
         for execution_id, workload in workloads.items():
@@ -73,7 +73,7 @@ class Known:
             playbook = self.playbooks[digest]
             written = playbook.step(step)
             assert written is not None, f"no step {step}"
-            found = compile_plan(playbook, written, self._kinds.kinds())
+            found = compile_plan(playbook, written, self._kinds)
             self._plans[digest, step] = found
             _bounded(self._plans, 2_000)
         return found
@@ -94,8 +94,9 @@ class LeasedRun:
         known: Known,
         client: OperatorClient,
         reporter: Reporter,
-        registry: Registry,
+        registry: ToolRegistry,
         pools: Pools,
+        tokens: Tokens,
         settings: WorkerSettings,
         without_slot: Slot,
     ) -> None:
@@ -103,10 +104,12 @@ class LeasedRun:
         self._known, self._client, self._reporter = known, client, reporter
         self.registry, self._pools, self._settings = registry, pools, settings
         self._without_slot = without_slot
-        playbook = known.playbooks[command.digest]
-        self._keychain = LeaseKeychain(playbook.keychain, settings.keychain, pools)
-        self.redactor = Redactor(())
-        self._logs = LeaseLogs(lambda: self.redactor)
+        self._tool_settings = ToolSettings(allow_link_local=settings.allow_link_local)
+        self.redactor = Redactor()
+        self._entries = known.playbooks[command.digest].keychain
+        self._tokens = tokens
+        self._keychain: StepKeychain | None = None
+        self._logs = RunLog(self.redactor, _now, wake=lambda: reporter.wake(False))
         self.telling = Telling.of(command, self._logs, self._mask, reporter.wake)
         self._driver: Driver | None = None
         self._cancelled: TaskError | None = None
@@ -139,25 +142,27 @@ class LeasedRun:
 
     async def _verify_keychain(self) -> RunEnd:
         """Rule G3: every entry is resolved before the first step."""
-        entries = [entry.name for entry in self._keychain.entries]
+        entries = [entry.name for entry in self._entries]
         try:
-            self._keychain.resolve()
+            self._open_keychain()
         except KeychainError as missing:
-            error = TaskError(kind=ErrorKind.AUTH, message=str(missing), source="keychain")
+            error = _keychain_error(missing)
             await self.telling.say(KeychainResolved(entries=entries, error=error.as_json()))
             return RunEnd(status=EndStatus.ERROR, error=error)
         await self.telling.say(KeychainResolved(entries=entries))
         return RunEnd(status=EndStatus.OK)
 
+    def _open_keychain(self) -> StepKeychain:
+        """Secrets are read when a run begins, so that it sees those that changed."""
+        folder = self._settings.keychain
+        self._keychain = StepKeychain(self._entries, folder, self._tokens, self.redactor)
+        return self._keychain
+
     async def _drive(self, step: str, scratch: Scratch) -> RunEnd:
         try:
-            self._keychain.resolve()
+            keychain = self._open_keychain()
         except KeychainError as missing:
-            error = TaskError(
-                kind=ErrorKind.AUTH, code="KEYCHAIN", message=str(missing), source="keychain"
-            )
-            return RunEnd(status=EndStatus.ERROR, error=error)
-        self.redactor = self._keychain.redactor
+            return RunEnd(status=EndStatus.ERROR, error=_keychain_error(missing))
         command = self.command
         scope = RunScope(
             run_id=command.run_id,
@@ -165,7 +170,7 @@ class LeasedRun:
             workload=self._known.workloads.get(str(command.execution["id"]), {}),
             args=command.args,
             ctx=CtxView(command.ctx),
-            keychain=self._keychain.values,
+            keychain=keychain.scope,
         )
         results = LeaseResults(self._client, self.telling.held)
         driver = Driver(
@@ -184,26 +189,37 @@ class LeasedRun:
 
     def _mask(self, fact: Fact) -> Fact:
         """Rule K32: what leaves the worker shows no secret."""
-        return self.redactor.fact(fact)
+        return fact if self.redactor.is_idle else self.redactor.record(fact)
 
     def _masked_end(self, end: RunEnd) -> RunEnd:
-        return self.redactor.end(end)
+        return end if self.redactor.is_idle else self.redactor.record(end)
+
+    def log(self, call: RunTask, iteration: str | None) -> TaskLog:
+        return self._logs.task(call.label, call.attempt, iteration)
 
     def context(
-        self, call: RunTask, iteration: str | None, scratch: Scratch, results: LeaseResults
+        self,
+        call: RunTask,
+        iteration: str | None,
+        log: TaskLog,
+        scratch: Scratch,
+        results: LeaseResults,
     ) -> ToolContext:
         """What one run of a task may use."""
         execution = call.scope.get("execution")
         assert isinstance(execution, dict)
+        assert self._keychain is not None
         return ToolContext(
             call=call,
             scratch=scratch.folder,
             keychain=self._keychain,
             pools=self._pools,
-            log=self._logs.of(call.label, call.attempt, iteration),
+            log=log,
             results=results,
             children=LeaseChildren(self._client, self.telling.held, iteration, self._without_slot),
             idempotency_key=str(execution["idempotency_key"]),
+            redactor=self.redactor,
+            settings=self._tool_settings,
         )
 
     def _fields(self) -> dict[str, Value]:
@@ -244,28 +260,32 @@ class _Tools:
         self._run, self._scratch, self._results = run, scratch, results
 
     async def run(self, call: RunTask, iteration: str | None) -> Outcome:
-        started, began = datetime.now(UTC), time.monotonic()
+        started, began = _now(), time.monotonic()
         outcome = await self._outcome(call, iteration)
         took = round((time.monotonic() - began) * 1000, 3)
-        masked = self._run.redactor.outcome(outcome)
-        return replace(
-            masked, duration_ms=took, started_at=iso(started), ended_at=iso(datetime.now(UTC))
-        )
+        redactor = self._run.redactor
+        masked = outcome if redactor.is_idle else redactor.record(outcome)
+        return replace(masked, duration_ms=took, started_at=started, ended_at=_now())
 
     async def _outcome(self, call: RunTask, iteration: str | None) -> Outcome:
         try:
-            return await self._run.registry.run(call, lambda: self._context(call, iteration))
+            log = self._run.log(call, iteration)
+            try:
+                context = self._run.context(call, iteration, log, self._scratch, self._results)
+                return await self._run.registry.run(context)
+            finally:
+                log.close()
         except ResultLost as lost:
             return Outcome(error=lost.error)
-        except Exception as error:
-            _log.exception("a tool failed", extra={"kind": call.kind})
-            message = f"the {call.kind} tool failed: {type(error).__name__}"
-            return Outcome(
-                error=TaskError(kind=ErrorKind.UNKNOWN, message=message, source=call.kind)
-            )
 
-    def _context(self, call: RunTask, iteration: str | None) -> ToolContext:
-        return self._run.context(call, iteration, self._scratch, self._results)
+
+def _now() -> str:
+    """For people: nothing is decided by a worker's clock."""
+    return iso(datetime.now(UTC))
+
+
+def _keychain_error(missing: KeychainError) -> TaskError:
+    return TaskError(kind=ErrorKind.AUTH, code="KEYCHAIN", message=str(missing), source="keychain")
 
 
 def _internal(error: Exception) -> RunEnd:

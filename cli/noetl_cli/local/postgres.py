@@ -47,7 +47,7 @@ class LocalPostgres:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._cluster = folder / "postgres"
-        self._log = folder / "postgres.log"
+        self.log = folder / "postgres.log"
         self._users: IO[bytes] | None = None
 
     def __enter__(self) -> LocalPostgres:
@@ -103,7 +103,7 @@ class LocalPostgres:
             self._initialise()
         self.socket_folder.mkdir(mode=0o700, exist_ok=True)
         options = f"-k '{self.socket_folder}'"
-        self._control("-o", options, "-l", str(self._log), "-t", str(START_SECONDS), "start")
+        self._control("-o", options, "-l", str(self.log), "-t", str(START_SECONDS), "start")
 
     def _initialise(self) -> None:
         # A folder that initdb did not finish is of no use; only one that is complete counts.
@@ -133,7 +133,7 @@ class LocalPostgres:
                 said = output.read().decode("utf-8", "replace").strip().splitlines()
                 raise Unreachable(
                     f"the embedded Postgres cannot be used: {' '.join(said[-2:]) or program}",
-                    hint=f"its log is {self._log}; another folder can be given with --data",
+                    hint=f"its log is {self.log}; another folder can be given with --data",
                 )
         return done.returncode
 

@@ -68,7 +68,7 @@ def _enforce_run(draft: Draft, run_id: str, run: Run) -> None:
     if cancelling is not None:
         cancel_run(draft, run_id, cancelling)
     else:
-        runs.failed(draft, run_id, {**error.as_json(), "task": None})
+        runs.failed(draft, run_id, error.as_json())
 
 
 def _enforce_gate(draft: Draft, token: Token) -> None:

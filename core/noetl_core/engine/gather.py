@@ -28,37 +28,43 @@ def complete(draft: Draft, run_id: str) -> None:
     assert plan.loop is not None
     ends = ends_of(draft, run_id, loop.levels) if loop.outermost else {}
     totals = totals_of(draft, run_id, loop) if loop.outermost else {"": 0}
-    if plan.loop.reducers:
-        in_order = paths(totals, loop.levels)
-        try:
-            writes = writes_of(draft, plan.loop, ends, in_order)
-            _write_reduced(draft, run_id, writes)
-        except NotReducible as problem:
-            error = TaskError(
-                kind=ErrorKind.SCHEMA, code="REDUCER", message=str(problem), source="loop"
-            )
-            runs.failed(draft, run_id, error.as_json())
-            return
-        except LoopError as bad:
-            runs.failed(draft, run_id, bad.error.as_json())
-            return
+    try:
+        _reduce(draft, run_id, plan.loop, ends, totals)
+    except LoopError as bad:
+        runs.failed(draft, run_id, bad.error.as_json())
+        return
     result = _kept_result(draft, plan, result_of(ends, totals, loop.levels))
     counts = runs.loop_counts(draft, run_id)
     assert counts is not None
     runs.loop_done(draft, run_id, result, counts)
 
 
-def _write_reduced(draft: Draft, run_id: str, writes: dict[str, Value]) -> None:
+def _reduce(
+    draft: Draft,
+    run_id: str,
+    plan: LoopPlan,
+    ends: dict[str, IterationEnd],
+    totals: dict[str, int],
+) -> None:
+    """One `ctx.patched` with what all writes to keys with a reducer come to (rule K29)."""
+    if not plan.reducers:
+        return
+    try:
+        writes = writes_of(draft, plan, ends, paths(totals, len(plan.levels)))
+    except NotReducible as problem:
+        raise _error(ErrorKind.SCHEMA, "REDUCER", str(problem)) from None
     if not writes:
         return
-    run = draft.state.runs[run_id]
     if size_after(draft.state, writes) > CTX_MAX_BYTES:
         message = f"ctx would be larger than {CTX_MAX_BYTES:,} bytes after the reducers"
-        raise LoopError(
-            TaskError(kind=ErrorKind.LIMIT, code="CTX_SIZE", message=message, source="loop")
-        )
-    fact = CtxPatched(step=run.step, run_id=run_id, set=writes, by=run.step, reason="reducers")
+        raise _error(ErrorKind.LIMIT, "CTX_SIZE", message)
+    step = draft.state.runs[run_id].step
+    fact = CtxPatched(step=step, run_id=run_id, set=writes, by=step, reason="reducers")
     draft.emit(fact, f"{run_id}/reducers")
+
+
+def _error(kind: ErrorKind, code: str, message: str) -> LoopError:
+    return LoopError(TaskError(kind=kind, code=code, message=message, source="loop"))
 
 
 def _kept_result(draft: Draft, plan: StepPlan, result: Value) -> Value:

@@ -6,6 +6,7 @@ recognised when it is made again.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha1, sha256
 from uuid import UUID
 
@@ -69,10 +70,16 @@ def event_id(execution_id: str, dedup_key: str) -> str:
 
 def _derived(parent: str, name: str) -> str:
     """`uuid5`, written out: three times as fast, and every event needs one."""
-    space = bytes.fromhex(parent.replace("-", ""))
-    digest = sha1(space + name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+    digest = sha1(
+        _space(parent) + name.encode("utf-8", "surrogatepass"), usedforsecurity=False
+    ).hexdigest()
     variant = _VARIANT[digest[16]]
     return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
+
+
+@lru_cache(maxsize=4096)
+def _space(parent: str) -> bytes:
+    return bytes.fromhex(parent.replace("-", ""))
 
 
 _VARIANT = {f"{n:x}": f"{(n & 0x3) | 0x8:x}" for n in range(16)}

@@ -7,6 +7,7 @@ from noetl_core.engine.draft import Draft
 from noetl_core.engine.ending import fail
 from noetl_core.engine.events import JoinDropped, JoinFilled
 from noetl_core.engine.program import StepPlan
+from noetl_core.engine.sizes import larger_than
 from noetl_core.engine.state import Reason, Token
 from noetl_core.model import AtEnd
 from noetl_core.values import Value
@@ -48,6 +49,11 @@ def _fire(draft: Draft, plan: StepPlan, last: str, missing: list[str] | None) ->
     args: dict[str, Value] = {}
     for token in tokens:
         args.update(token.args)
+    limit = draft.program.limits.max_payload_bytes
+    if larger_than(args, limit):
+        message = f"step {plan.name}: the args of its tokens are larger than max_payload_bytes"
+        fail(draft, Reason.LIMIT_EXCEEDED, f"{message} ({limit:,})")
+        return
     consumed = [token.id for token in tokens]
     run_id = ids.join_run(draft.program.execution_id, plan.name, tuple(consumed))
     fact = JoinFilled(

@@ -34,7 +34,7 @@ def begin(draft: Draft, run_id: str) -> None:
         opened = lists.evaluate(draft, loop.levels[0], draft.scope(run.args))
         _check_limit(draft, len(opened.items) if len(loop.levels) == 1 else 0)
     except lists.LoopError as bad:
-        _fail(draft, run_id, bad.error, None)
+        fail(draft, run_id, bad.error, None)
         return
     items = draft.kept(list(opened.items), lists.ITEMS_MAX_BYTES)
     timeout = later(draft.now, plan.timeout_s) if plan.timeout_s and loop.leased else None
@@ -81,17 +81,13 @@ def _check_limit(draft: Draft, total: int) -> None:
         )
 
 
-def _fail(draft: Draft, run_id: str, error: TaskError, iteration: str | None) -> None:
+def fail(draft: Draft, run_id: str, error: TaskError, iteration: str | None) -> None:
     """The loop cannot go on: the step fails, and whoever works on it is fenced off."""
-    revoke_loop(draft, run_id)
-    known = error.as_json()
-    runs.failed(draft, run_id, known if iteration is None else {**known, "iteration": iteration})
-
-
-def revoke_loop(draft: Draft, run_id: str) -> None:
     run = draft.state.runs[run_id]
     if run.loop is not None:
         revoke(draft, run)
+    known = error.as_json()
+    runs.failed(draft, run_id, known if iteration is None else {**known, "iteration": iteration})
 
 
 def refill(draft: Draft, run_id: str) -> None:
@@ -159,7 +155,7 @@ def _next_element(draft: Draft, run_id: str, path: str, frame: Frame) -> bool:
             innermost = len(opened.items) if depth + 1 == len(loop.levels) else 0
             _check_limit(draft, run.loop.total + innermost if run.loop else 0)
     except lists.LoopError as bad:
-        _fail(draft, run_id, bad.error, inner)
+        fail(draft, run_id, bad.error, inner)
         return False
     if depth < loop.leased:
         assert opened is not None

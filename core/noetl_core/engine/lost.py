@@ -74,7 +74,7 @@ def _fail(draft: Draft, held: Held, lost: WorkerLost) -> None:
         kind=ErrorKind.WORKER_LOST, code="WORKER_LOST", message=message, source="control"
     )
     if held.lease.iteration is None:
-        runs.failed(draft, held.run_id, {**error.as_json(), "task": None})
+        runs.failed(draft, held.run_id, error.as_json())
     else:
         end = RunEnd(status=EndStatus.ERROR)
         fail_iteration(draft, held, error, end, Source.CONTROL)

@@ -96,7 +96,6 @@ def patch(draft: Draft, wish: Patch) -> None:
         return
     values = {key: draft.kept(value, INLINE_MAX_BYTES) for key, value in wish.set.items()}
     if size_after(draft.state, values) > CTX_MAX_BYTES:
-        draft.effects.clear()
         draft.answer(Verdict.TOO_LARGE, f"ctx would be larger than {CTX_MAX_BYTES:,} bytes")
         return
     fact = CtxPatched(set=values, by=wish.by, reason=wish.reason, patch_id=wish.id)

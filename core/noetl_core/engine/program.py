@@ -143,7 +143,7 @@ class Program:
             merge(playbook.workload, workload or {}),
             execution,
             execution_id,
-            {step.step: _step_plan(playbook, step) for step in playbook.workflow},
+            _step_plans(playbook),
             playbook.entry_step,
             spec.final_step,
             spec.result,
@@ -162,7 +162,17 @@ class Program:
         }
 
 
-def _step_plan(playbook: Playbook, step: Step) -> StepPlan:
+def _step_plans(playbook: Playbook) -> dict[str, StepPlan]:
+    """The steps in workflow order. What a join waits for is gathered once, for all of them."""
+    joins: dict[str, list[str]] = {s.step: [] for s in playbook.workflow if s.spec.join}
+    for step in playbook.workflow:
+        for index, arc in enumerate(step.arcs):
+            if arc.step in joins:
+                joins[arc.step].append(place_of(step.step, index))
+    return {step.step: _step_plan(playbook, step, joins) for step in playbook.workflow}
+
+
+def _step_plan(playbook: Playbook, step: Step, joins: dict[str, list[str]]) -> StepPlan:
     policy = step.spec.policy
     defaults = playbook.executor.spec.policy
     join = step.spec.join
@@ -172,14 +182,14 @@ def _step_plan(playbook: Playbook, step: Step) -> StepPlan:
     return StepPlan(
         name=step.step,
         step=step,
-        arcs=tuple(_arc_plan(playbook, step, i, arc) for i, arc in enumerate(step.arcs)),
+        arcs=tuple(_arc_plan(step, i, arc, arc.step in joins) for i, arc in enumerate(step.arcs)),
         mode=step.router_mode.value,
         inclusive=step.is_inclusive,
         routes=step.next is not None,
         works=bool(step.tool),
         admit=_admit_plan(step),
         loop=_loop_plan(step),
-        places=_places(playbook, step.step) if join else (),
+        places=tuple(joins.get(step.step, ())),
         at_end=join.at_end if join else None,
         best_effort=best_effort,
         lifecycle=policy.lifecycle,
@@ -188,9 +198,7 @@ def _step_plan(playbook: Playbook, step: Step) -> StepPlan:
     )
 
 
-def _arc_plan(playbook: Playbook, step: Step, index: int, arc: Arc) -> ArcPlan:
-    target = playbook.step(arc.step)
-    joins = target is not None and target.spec.join is not None
+def _arc_plan(step: Step, index: int, arc: Arc, joins: bool) -> ArcPlan:
     guard = None if arc.when is None else compile_when(arc.when)
     return ArcPlan(index, arc, guard, place_of(step.step, index) if joins else None)
 
@@ -198,15 +206,6 @@ def _arc_plan(playbook: Playbook, step: Step, index: int, arc: Arc) -> ArcPlan:
 def place_of(source: str, index: int) -> str:
     """The name of the place that an arc fills: two arcs of one step are two places (rule K12)."""
     return f"{source}/{index}"
-
-
-def _places(playbook: Playbook, name: str) -> tuple[str, ...]:
-    return tuple(
-        place_of(step.step, index)
-        for step in playbook.workflow
-        for index, arc in enumerate(step.arcs)
-        if arc.step == name
-    )
 
 
 def _admit_plan(step: Step) -> AdmitPlan | None:

@@ -15,6 +15,7 @@ from noetl_core.engine.draft import Draft
 from noetl_core.engine.evolve_parts import size_after
 from noetl_core.engine.leases import Held
 from noetl_core.engine.sizes import larger_than
+from noetl_core.engine.state import LoopState
 from noetl_core.engine.triggers import EndStatus, Reported, RunEnd, Verdict
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.results import CTX_MAX_BYTES
@@ -183,7 +184,19 @@ def _iteration_end(draft: Draft, held: Held, path: str, end: RunEnd) -> None:
         draft.emit(done, f"{held.run_id}/{path}/end", ev.Source.WORKER)
         loops.iteration_ended(draft, held.run_id, path)
         return
-    fail_iteration(draft, held, _error_of(end), end, ev.Source.WORKER)
+    error = _error_of(end)
+    if run.cancelling is None and _fails_the_step(run.loop, error):
+        loops.fail(draft, held.run_id, error, end.iteration or path)
+    else:
+        fail_iteration(draft, held, error, end, ev.Source.WORKER)
+
+
+def _fails_the_step(loop: LoopState, error: TaskError) -> bool:
+    """What even a best-effort loop does not survive: the time of the step is up (rule K22), or a
+    list inside the lease cannot be gone through (rules E1, K18)."""
+    if not loop.best_effort:
+        return False
+    return loop.levels > loop.leased or error.code in ("STEP_TIMEOUT", "STEP_DEADLINE")
 
 
 def fail_iteration(

@@ -42,9 +42,15 @@ def route(draft: Draft, plan: StepPlan, event: Boundary, args: dict[str, Value])
             continue
         routed.matched.append(arc.index)
         routed.fired.append(arc)
-        routed.args.append(_args(draft, plan, arc, scope))
+        routed.args.append(_args(plan, arc, scope))
         if not plan.inclusive:
             break
+    limit = draft.program.limits.max_payload_bytes
+    if larger_than(routed.args, limit):
+        message = (
+            f"step {plan.name}: args of its arcs are larger than max_payload_bytes ({limit:,})"
+        )
+        raise Unroutable(message, too_large=True)
     return routed
 
 
@@ -57,18 +63,13 @@ def _matches(plan: StepPlan, arc: ArcPlan, event: Boundary, scope: dict[str, Val
         raise Unroutable(f"{_place(plan, arc)}, when: {error}") from None
 
 
-def _args(draft: Draft, plan: StepPlan, arc: ArcPlan, scope: dict[str, Value]) -> Value:
+def _args(plan: StepPlan, arc: ArcPlan, scope: dict[str, Value]) -> Value:
     if not arc.arc.args:
         return {}
     try:
-        args = render(arc.arc.args, scope)
+        return render(arc.arc.args, scope)
     except TemplateError as error:
         raise Unroutable(f"{_place(plan, arc)}, args: {error}") from None
-    limit = draft.program.limits.max_payload_bytes
-    if larger_than(args, limit):
-        message = f"{_place(plan, arc)}, args: larger than max_payload_bytes ({limit:,})"
-        raise Unroutable(message, too_large=True)
-    return args
 
 
 def _place(plan: StepPlan, arc: ArcPlan) -> str:

@@ -36,8 +36,9 @@ def loop_done(draft: Draft, run_id: str, result: Value, counts: dict[str, Value]
 def failed(
     draft: Draft, run_id: str, error: dict[str, Value], source: Source = Source.CONTROL
 ) -> None:
-    """`step.failed`; `error` has `task` and, in a loop, `iteration` (rule C12)."""
+    """`step.failed`; `error` has `task` where one failed and, in a loop, `iteration` (C12)."""
     run = draft.state.runs[run_id]
+    error = {"task": None, **error}
     counts = loop_counts(draft, run_id)
     event = Boundary("step.failed", run.step, run_id, "error", None, error, counts, run.args)
     _failed(draft, event, source)
@@ -45,7 +46,7 @@ def failed(
 
 def failed_at_gate(draft: Draft, token: Token, error: TaskError) -> None:
     """`step.failed` of a token whose wait ended (rule K17)."""
-    known = error.as_json()
+    known: Value = {"task": None, **error.as_json()}
     event = Boundary("step.failed", token.step, token.id, "error", None, known, None, token.args)
     _failed(draft, event, Source.CONTROL)
 

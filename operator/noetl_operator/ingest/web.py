@@ -6,8 +6,9 @@ so: the database was away, or this replica does not lead.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 import orjson
@@ -155,6 +156,19 @@ class IngestWeb:
         if content is None:
             raise _Refused(404, Refusal(code="unknown", message="there is no such result"))
         return web.Response(body=content, headers=_HEADERS)
+
+
+@contextlib.asynccontextmanager
+async def serving(application: web.Application, host: str, port: int) -> AsyncIterator[int]:
+    """Serve it; yields the port. A caller that hangs up ends its request: nobody leases for it."""
+    runner = web.AppRunner(application, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    site = web.TCPSite(runner, host, port, shutdown_timeout=2.0)
+    await site.start()
+    try:
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
 
 
 _HEADERS = {PROTOCOL_HEADER: str(PROTOCOL)}

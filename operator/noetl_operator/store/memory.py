@@ -210,7 +210,7 @@ class Memory:
         for command in transition.enqueue:
             if command.lease_id in self.rows:
                 raise AssertionError(f"{command.lease_id} is queued twice")
-            pool = execution.request.pools.get(command.step or "", execution.request.pool)
+            pool = execution.request.pool_of(command.step)
             self.rows[command.lease_id] = _Row(transition.execution_id, command, pool)
 
     def _send(self, execution_id: str, effect: Outgoing) -> None:

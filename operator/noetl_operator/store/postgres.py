@@ -77,7 +77,7 @@ class PostgresStore:
         await self._execute("release_shard", number, owner)
 
     async def free_shard(self, least: int) -> int:
-        """The lowest shard that nobody leads, for a process that wants one of its own."""
+        """The lowest shard that nobody leads and that holds nothing unfinished."""
         return int(await self._value("free_shard", least))
 
     async def capability_key(self) -> bytes:
@@ -291,6 +291,10 @@ class PostgresStore:
     async def _row(self, name: str, *args: object) -> asyncpg.Record | None:
         with _translated():
             return await self._pool.fetchrow(query(name), *args)
+
+    async def read(self, name: str, *args: object) -> list[asyncpg.Record]:
+        """The rows of a named statement, for the read side."""
+        return await self._rows(name, *args)
 
     async def _rows(self, name: str, *args: object) -> list[asyncpg.Record]:
         with _translated():

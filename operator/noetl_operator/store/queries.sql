@@ -12,12 +12,6 @@ SELECT noetl.take_shard($1, $2, make_interval(secs => $3));
 -- A clean stop lets the next one in at once.
 UPDATE noetl.engine_shard SET holder = NULL, expires_at = '-infinity' WHERE shard = $1 AND holder = $2;
 
--- name: free_shard
--- The lowest shard that nobody leads, for a process that only wants one of its own.
-SELECT coalesce(
-  (SELECT min(shard) FROM noetl.engine_shard WHERE shard >= $1 AND (holder IS NULL OR expires_at < clock_timestamp())),
-  (SELECT greatest(coalesce(max(shard) + 1, $1), $1) FROM noetl.engine_shard));
-
 -- name: shard_holder
 SELECT e.shard, s.holder FROM noetl.execution e
 LEFT JOIN noetl.engine_shard s ON s.shard = e.shard AND s.expires_at >= clock_timestamp()
@@ -45,15 +39,61 @@ LIMIT 1;
 -- name: load
 SELECT x.*, p.document FROM noetl.execution x JOIN noetl.playbook p USING (digest) WHERE x.execution_id = $1;
 
+-- name: free_shard
+-- A shard for a process that wants one of its own: led by nobody, and nothing unfinished in it that
+-- another process left behind.
+SELECT min(n) FROM generate_series($1::integer, $1 + 1 + (SELECT count(*) FROM noetl.engine_shard)::integer
+                                   + (SELECT count(DISTINCT shard) FROM noetl.execution WHERE finished_at IS NULL)::integer) n
+WHERE NOT EXISTS (SELECT 1 FROM noetl.engine_shard s
+                  WHERE s.shard = n AND s.holder IS NOT NULL AND s.expires_at >= clock_timestamp())
+  AND NOT EXISTS (SELECT 1 FROM noetl.execution x WHERE x.shard = n AND x.finished_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM noetl.action a WHERE a.shard = n);
+
 -- name: adopt
--- Moves an execution of a dead process to this shard; what its workers held is free again.
-UPDATE noetl.execution SET shard = $2, pool = $3, pools = '{}', due_at = clock_timestamp() WHERE execution_id = $1;
+-- Moves an execution and its descendants to a shard and a pool: their process is gone, and so are its
+-- workers. Their leases stay as they are (and do not run out meanwhile): whoever adopts ends them.
+WITH RECURSIVE f AS (
+  SELECT execution_id FROM noetl.execution WHERE execution_id = $1
+  UNION SELECT x.execution_id FROM noetl.execution x JOIN f ON x.parent_id = f.execution_id),
+moved AS (UPDATE noetl.execution x SET shard = $2, pool = $3, pools = '{}', due_at = clock_timestamp()
+          FROM f WHERE x.execution_id = f.execution_id AND x.finished_at IS NULL RETURNING x.execution_id),
+runs AS (UPDATE noetl.step_run s SET pool = $3,
+           lease_until = CASE WHEN s.lease_until IS NULL THEN NULL ELSE clock_timestamp() + interval '1 hour' END
+         FROM f WHERE s.execution_id = f.execution_id RETURNING s.lease_id),
+acts AS (UPDATE noetl.action a SET shard = $2, run_at = clock_timestamp()
+         FROM f WHERE a.execution_id = f.execution_id RETURNING a.action_id)
+SELECT execution_id FROM moved;
 
--- name: adopt_runs
-UPDATE noetl.step_run SET pool = $2, lease_until = least(lease_until, clock_timestamp()) WHERE execution_id = $1;
+-- name: leases_of
+-- What workers hold of some executions.
+SELECT execution_id, lease_id, epoch FROM noetl.step_run WHERE execution_id = ANY ($1) AND lease_until IS NOT NULL;
 
--- name: adopt_actions
-UPDATE noetl.action SET shard = $2 WHERE execution_id = $1;
+-- name: expire_owner
+-- A worker is known to be gone: what it held runs out now.
+UPDATE noetl.step_run SET lease_until = clock_timestamp() WHERE owner = $1 AND lease_until IS NOT NULL;
+
+-- name: unfinished
+-- What a shard still has to do: executions, and actions that may make more of them.
+SELECT (SELECT count(*) FROM noetl.execution WHERE shard = $1 AND finished_at IS NULL)
+     + (SELECT count(*) FROM noetl.action WHERE shard = $1 AND body ->> 'kind' = 'CreateChild');
+
+-- name: make_wish
+INSERT INTO noetl.wish (wish_id, execution_id, body) VALUES ($1, $2, $3);
+
+-- name: wishes
+-- What is asked of the executions of a shard, in order.
+SELECT w.wish_id, w.execution_id, w.body FROM noetl.wish w JOIN noetl.execution x USING (execution_id)
+WHERE w.answer IS NULL AND x.shard = $1 ORDER BY w.created_at, w.wish_id LIMIT 100;
+
+-- name: answer_wish
+UPDATE noetl.wish SET answer = $2 WHERE wish_id = $1;
+
+-- name: wish_answer
+SELECT answer FROM noetl.wish WHERE wish_id = $1;
+
+-- name: drop_wish
+-- With those that nobody came back for.
+DELETE FROM noetl.wish WHERE wish_id = $1 OR created_at < clock_timestamp() - interval '1 day';
 
 -- name: family
 -- An execution and all its descendants.
@@ -106,7 +146,8 @@ SELECT * FROM noetl.event WHERE execution_id = $1 AND seq > $2 ORDER BY seq LIMI
 
 -- name: iterations
 SELECT name, iteration, payload FROM noetl.event
-WHERE execution_id = $1 AND run_id = $2 AND name IN ('loop.iteration.done', 'loop.iteration.failed');
+WHERE execution_id = $1 AND run_id = $2 AND name IN ('loop.iteration.done', 'loop.iteration.failed')
+ORDER BY seq;
 
 -- name: frames
 SELECT coalesce(iteration, '') AS iteration, payload FROM noetl.event
@@ -128,19 +169,66 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bigint[], $5::tim
 ON CONFLICT DO NOTHING;
 
 -- name: logs
-SELECT * FROM noetl.task_log WHERE execution_id = $1 AND (recorded_at, lease_id, epoch, line) > ($2, $3, $4, $5)
-ORDER BY recorded_at, lease_id, epoch, line LIMIT $6;
+-- Lines after a place, in the order in which they were written.
+SELECT * FROM noetl.task_log
+WHERE execution_id = $1 AND ($2::text IS NULL OR step = $2)
+  AND (recorded_at, lease_id, epoch, line) > ($3::timestamptz, $4::uuid, $5::bigint, $6::bigint)
+ORDER BY recorded_at, lease_id, epoch, line LIMIT $7;
 
 -- name: list
-SELECT execution_id, namespace, name, playbook, phase, state, created_at, finished_at, seq FROM noetl.execution
-WHERE ($1::text IS NULL OR namespace = $1) ORDER BY execution_id DESC LIMIT $2;
+SELECT execution_id, namespace, name, playbook, phase, parent_id, created_at, finished_at, seq,
+       state ->> 'started_at' AS started_at, state ->> 'reason' AS reason, state ->> 'message' AS message,
+       state -> 'steps' AS steps
+FROM noetl.execution
+WHERE ($1::text IS NULL OR namespace = $1) AND ($2::uuid[] IS NULL OR execution_id = ANY ($2))
+ORDER BY execution_id DESC LIMIT $3;
 
 -- name: find
 -- By id or the start of one.
-SELECT execution_id FROM noetl.execution WHERE execution_id::text LIKE $1 || '%' ORDER BY execution_id DESC LIMIT 2;
+SELECT execution_id FROM noetl.execution WHERE starts_with(execution_id::text, $1) ORDER BY execution_id DESC LIMIT 2;
 
 -- name: latest
 SELECT execution_id FROM noetl.execution WHERE parent_id IS NULL ORDER BY execution_id DESC LIMIT 1;
+
+-- name: outline
+-- The events of an execution without those of single iterations and their tasks.
+SELECT * FROM noetl.event
+WHERE execution_id = $1 AND seq > $2 AND iteration IS NULL AND name NOT IN ('policy.task.evaluated', 'iter.patched')
+ORDER BY seq LIMIT $3;
+
+-- name: outline_iterations
+-- What happened inside of loops, counted.
+SELECT run_id, step, task, name, count(*) AS times, max(attempt) AS attempt FROM noetl.event
+WHERE execution_id = $1 AND iteration IS NOT NULL
+  AND name IN ('task.started', 'task.attempt.failed', 'task.done', 'task.failed',
+               'loop.iteration.done', 'loop.iteration.failed')
+GROUP BY run_id, step, task, name;
+
+-- name: failed_iterations
+SELECT * FROM noetl.event WHERE execution_id = $1 AND name = 'loop.iteration.failed' ORDER BY seq LIMIT $2;
+
+-- name: matching
+-- Events after a place in the log, of one step where one is named.
+SELECT * FROM noetl.event
+WHERE execution_id = $1 AND seq > $2 AND ($3::text IS NULL OR step = $3) AND name LIKE $4
+ORDER BY seq LIMIT $5;
+
+-- name: step_ends
+-- The last end of a step.
+SELECT * FROM noetl.event
+WHERE execution_id = $1 AND step = $2 AND name IN ('step.done', 'loop.done', 'step.failed')
+ORDER BY seq DESC LIMIT 1;
+
+-- name: children_of
+SELECT execution_id, parent ->> 'run_id' AS run_id, parent ->> 'task' AS task FROM noetl.execution
+WHERE parent_id = $1 ORDER BY execution_id;
+
+-- name: raw_events
+-- Events with the text of their payload and their hash as stored, to be verified.
+SELECT *, payload::text AS payload_text FROM noetl.event WHERE execution_id = $1 AND seq > $2 ORDER BY seq LIMIT $3;
+
+-- name: head
+SELECT head, seq, state, phase FROM noetl.execution WHERE execution_id = $1;
 
 -- name: partitions
 SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid

@@ -120,7 +120,8 @@ TWO = """
 - {step: a, tool: {kind: noop},
    next: {spec: {mode: inclusive}, arcs: [{step: j1}, {step: j2}]}}
 - {step: x, tool: {kind: noop}, next: {arcs: [{step: j1}]}}
-- {step: j1, spec: {join: {mode: all, at_end: fire}}, tool: {kind: noop}, next: {arcs: [{step: j2}]}}
+- {step: j1, spec: {join: {mode: all, at_end: fire}}, tool: {kind: noop},
+   next: {arcs: [{step: j2}]}}
 - {step: j2, spec: {join: {mode: all, at_end: drop}}, tool: {kind: noop}}
 """
 

@@ -388,6 +388,16 @@ def test_E3_fail_fast_inside_a_lease_names_the_innermost_iteration() -> None:
     assert sim.args_of("bad")["loop"]["failed"] == 1
 
 
+def test_E1_K22_what_a_best_effort_loop_does_not_survive() -> None:
+    sim = Sim(MIXED.replace("policy: {}", f"policy: {BEST_EFFORT}")).start()
+    sim.fail("a", iteration="0", inner="0.1", kind="schema", message="`in` is text")
+    assert sim.args_of("bad")["e"]["iteration"] == "0.1"
+    assert list(sim.queue) == [sim.lease("bad").lease_id], "the other lease is revoked"
+    sim = Sim(PARALLEL.replace("policy: {}", f"policy: {BEST_EFFORT}")).start()
+    sim.fail("a", iteration="0", kind="timeout", code="STEP_DEADLINE")
+    assert sim.args_of("bad")["e"]["code"] == "STEP_DEADLINE"
+
+
 def test_E3_a_lease_that_is_lost_for_good_fails_what_it_left_undone() -> None:
     policy = "{failure: {mode: best_effort}, lifecycle: {on_worker_lost: fail}}"
     sim = Sim(MIXED.replace("policy: {}", f"policy: {policy}")).start()

@@ -345,7 +345,8 @@ def test_K47_the_admission_of_the_rerun_sees_the_old_event() -> None:
     text = CHAIN.replace(
         "{step: b, tool",
         """{step: b, spec: {policy: {admit: {rules: [
-           {when: "{{ event.step == 'a' and event.result == 5 }}", then: {allow: true}}]}}}, tool""",
+           {when: "{{ event.step == 'a' and event.result == 5 }}", then: {allow: true}}]}}},
+           tool""",
     )
     old = Sim(text).start().done("a", 5)
     assert Sim(text).start(adopted=adopted(old.log, "b")).running == ["b"]

@@ -57,7 +57,8 @@ def test_facts_of_a_worker_come_into_the_log_in_order() -> None:
 
 
 def test_a_retried_report_is_taken_once() -> None:
-    sim = Sim(book()).start().send(report(sim := Sim(book()).start(), 0, started(sim)))
+    sim = Sim(book()).start()
+    sim.send(report(sim, 0, started(sim)))
     sim.send(report(sim, 0, started(sim)), Verdict.DUPLICATE)
     sim.send(report(sim, 0, started(sim), task(sim)))
     assert sim.names.count("step.started") == 1

@@ -9,7 +9,7 @@ whatever it holds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -20,6 +20,9 @@ from noetl_core.pipeline.requests import RunTask
 from noetl_core.values import Value
 from noetl_worker.keychain import Credential
 from noetl_worker.pools import Pools
+from noetl_worker.redact import Redactor
+
+MIB = 1024 * 1024
 
 
 class Log(Protocol):
@@ -34,6 +37,9 @@ class Results(Protocol):
 
     async def put(self, content: bytes, media_type: str) -> dict[str, Value]:
         """Store content and answer its reference."""
+
+    async def put_file(self, path: Path, media_type: str) -> dict[str, Value]:
+        """The same with what a file holds, without reading it into memory as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +66,42 @@ class Keychain(Protocol):
     def entry(self, name: str) -> Credential | None:
         """The credential of this name, as it is now."""
 
-    async def token(self, name: str) -> str:
-        """Of an `oauth2_client_credentials` entry: a token that is still good."""
+    async def token(self, name: str, rejected: str | None = None) -> str:
+        """Of an `oauth2_client_credentials` entry: a token that is still good.
+
+        `rejected` is one that the server did not take: it is not handed out again. Raises
+        `NoToken`.
+        """
 
     async def refresh(self, name: str) -> Credential | None:
-        """Read the entry again for the rest of this step-run (rule I6)."""
+        """Read the entry again for the rest of this step-run (rule I6).
+
+        Raises `KeychainError` where it cannot be had any more.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSettings:
+    """What the operator of a worker may set for its tools; the worker's settings fill it."""
+
+    allow_link_local: bool = False
+    """Let http tasks reach link-local addresses, such as those of cloud metadata services."""
+    http_memory_bytes: int = 8 * MIB
+    """A body beyond this is written to a file while it comes."""
+    http_value_bytes: int = 64 * MIB
+    """A JSON or text body up to this is a value; a larger one is stored and referred to."""
+    http_max_bytes: int = 1024 * MIB
+    """No body may be larger."""
+    python_memory_bytes: int = 2048 * MIB
+    """Address space of a python child."""
+    python_cpu_s: int = 3600
+    """CPU seconds of a python child."""
+    python_file_bytes: int = 1024 * MIB
+    """The largest file that a python child may write."""
+    python_processes: int = 64
+    """Processes that a python task may have at once."""
+    python_result_bytes: int = 64 * MIB
+    """The largest result of a python task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +119,9 @@ class ToolContext:
     children: Children
     idempotency_key: str
     """The same for every delivery of this call."""
+    redactor: Redactor = field(default_factory=Redactor)
+    """Knows the secrets of the step-run: for what a tool stores or sends on by itself."""
+    settings: ToolSettings = field(default_factory=ToolSettings)
 
     @property
     def spec(self) -> Mapping[str, Value]:
