@@ -39,7 +39,6 @@ from noetl_core.wire import (
     LeaseRequest,
     Refusal,
     Report,
-    ReportAnswer,
 )
 from noetl_core.wire.batches import LogLine, Reports, ReportsAnswer, RunAnswer, RunReport
 
@@ -159,7 +158,6 @@ EXAMPLES: dict[str, Message] = {
         epoch=2,
         first=18,
         end=RunEnd(status=EndStatus.OK, result={"n": 1}, writes={"total": 3}),
-        want_next=Knows(playbooks=(DIGEST,), workloads=(str(EXECUTION["id"]),)),
     ),
     "report_failed": Report(
         run_id=RUN,
@@ -175,15 +173,6 @@ EXAMPLES: dict[str, Message] = {
         first=0,
         facts=(KeychainResolved(run_id=LEASE, entries=["db", "api"]),),
         end=RunEnd(status=EndStatus.OK),
-    ),
-    "report_answer": ReportAnswer(
-        verdict=Verdict.ACCEPTED,
-        next=KEYCHAIN,
-        workloads={str(EXECUTION["id"]): {"api_url": "http://x"}},
-    ),
-    "report_answer_ahead": ReportAnswer(verdict=Verdict.AHEAD, expected=0),
-    "report_answer_conflict": ReportAnswer(
-        verdict=Verdict.CONFLICT, message="ctx.n was written by iteration 3"
     ),
     "reports": Reports(
         worker="worker-0",

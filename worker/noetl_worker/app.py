@@ -16,8 +16,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from noetl_core.outcomes import ErrorKind, TaskError
-from noetl_core.wire import Command, HandBack, Heartbeat, Held, Knows, LeaseAnswer, LeaseRequest
-from noetl_core.wire.batches import ReportsAnswer
+from noetl_core.wire import (
+    Command,
+    HandBack,
+    Heartbeat,
+    Held,
+    Knows,
+    LeaseAnswer,
+    LeaseRequest,
+    ReportsAnswer,
+)
 from noetl_worker.client import ClientError, OperatorClient, Refused
 from noetl_worker.drive import cancelled
 from noetl_worker.oauth import OAuthTokens, Posted
@@ -25,6 +33,7 @@ from noetl_worker.pools import Pools
 from noetl_worker.report import PAUSES_S, Reporter
 from noetl_worker.runs import Known, LeasedRun
 from noetl_worker.settings import WorkerSettings
+from noetl_worker.tools.base import ToolSettings
 from noetl_worker.tools.registry import ToolRegistry
 
 _log = logging.getLogger(__name__)
@@ -43,7 +52,7 @@ class Worker:
         self._registry = ToolRegistry()
         self._known = Known()
         self._pools = Pools()
-        self._tokens = OAuthTokens(_post_form)
+        self._tokens = OAuthTokens(self._post_form)
         self._reporter = Reporter(
             client, settings.worker, settings.pool, self._knows, self._took_answer
         )
@@ -143,6 +152,15 @@ class Worker:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a run ended badly", exc_info=error)
 
+    async def _post_form(
+        self, url: str, form: Mapping[str, str], basic: tuple[str, str] | None
+    ) -> Posted:
+        """The http tool's own way to post; imported when a token is first needed."""
+        from noetl_worker.tools.http import form_post
+
+        settings = ToolSettings(allow_link_local=self._settings.allow_link_local)
+        return await form_post(self._pools, settings)(url, form, basic)
+
     @contextlib.contextmanager
     def _without_slot(self) -> Iterator[None]:
         """Rule I4: a run that only waits for a child holds no slot."""
@@ -212,13 +230,6 @@ class Worker:
             await self._client.hand_back(
                 HandBack(worker=self._settings.worker, leases=held, reason="the worker stops")
             )
-
-
-async def _post_form(url: str, form: Mapping[str, str], basic: tuple[str, str] | None) -> Posted:
-    """The http tool's own way to post; imported when a token is first needed."""
-    from noetl_worker.tools.http import post_form
-
-    return await post_form(url, form, basic)
 
 
 async def main(settings: WorkerSettings) -> None:

@@ -16,11 +16,14 @@ import orjson
 from noetl_core.values import Value
 from noetl_core.wire import (
     CAPABILITY_HEADER,
+    EPOCH_HEADER,
     HAND_BACK,
     HEARTBEAT,
     LEASE,
+    LEASE_HEADER,
     PROTOCOL,
     PROTOCOL_HEADER,
+    REPORTS,
     ChildAnswer,
     ChildRequest,
     HandBack,
@@ -31,12 +34,12 @@ from noetl_core.wire import (
     LeaseRequest,
     Malformed,
     Refusal,
+    Reports,
+    ReportsAnswer,
     check_content,
     children_of,
     result_at,
 )
-from noetl_core.wire.batches import Reports, ReportsAnswer
-from noetl_core.wire.paths import EPOCH_HEADER, LEASE_HEADER, REPORTS
 from noetl_worker.settings import WorkerSettings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from noetl_core.wire.batches import LogLine
+from noetl_core.wire import LogLine
 from noetl_worker.redact import Redactor
 from noetl_worker.redact_stream import StreamRedactor
 

@@ -20,8 +20,17 @@ from noetl_core.engine.events import CtxPatched, Fact
 from noetl_core.engine.triggers import RunEnd, Verdict
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.pipeline.requests import PatchAnswer
-from noetl_core.wire import Command, Held, Knows, Report
-from noetl_core.wire.batches import LogLine, Reports, ReportsAnswer, RunAnswer, RunReport
+from noetl_core.wire import (
+    Command,
+    Held,
+    Knows,
+    LogLine,
+    Report,
+    Reports,
+    ReportsAnswer,
+    RunAnswer,
+    RunReport,
+)
 from noetl_worker.client import ClientError, OperatorClient, Refused
 
 _log = logging.getLogger(__name__)

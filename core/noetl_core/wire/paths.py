@@ -14,7 +14,6 @@ LEASE = f"{PREFIX}/lease"
 REPORTS = f"{PREFIX}/reports"
 HEARTBEAT = f"{PREFIX}/heartbeat"
 HAND_BACK = f"{PREFIX}/handback"
-EVENTS = f"{PREFIX}/runs/{{lease}}/events"
 CHILDREN = f"{PREFIX}/runs/{{lease}}/children"
 RESULTS = f"{PREFIX}/results/{{digest}}"
 """Content under the SHA-256 of its bytes: PUT to store, GET to read."""
@@ -29,10 +28,6 @@ EPOCH_HEADER = "Noetl-Epoch"
 """On calls about a result: in the name of which lease it is stored or read."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-def events_of(lease_id: str) -> str:
-    return EVENTS.format(lease=lease_id)
 
 
 def children_of(lease_id: str) -> str:

@@ -22,8 +22,11 @@ from noetl_core.wire import (
     Held,
     LeaseAnswer,
     LeaseRequest,
+    Reports,
+    ReportsAnswer,
+    RunAnswer,
+    RunReport,
 )
-from noetl_core.wire.batches import Reports, ReportsAnswer, RunAnswer, RunReport
 from noetl_operator.ingest.capability import Capabilities
 from noetl_operator.ingest.commands import Given, Packer, given_of
 from noetl_operator.ingest.waiting import Waiting

@@ -18,11 +18,14 @@ from noetl_core.values import Value
 from noetl_core.wire import (
     CAPABILITY_HEADER,
     CHILDREN,
+    EPOCH_HEADER,
     HAND_BACK,
     HEARTBEAT,
     LEASE,
+    LEASE_HEADER,
     PROTOCOL,
     PROTOCOL_HEADER,
+    REPORTS,
     RESULTS,
     ChildRequest,
     HandBack,
@@ -31,12 +34,11 @@ from noetl_core.wire import (
     LeaseRequest,
     Malformed,
     Refusal,
+    Reports,
     WireError,
     check_header,
     checked_digest,
 )
-from noetl_core.wire.batches import Reports
-from noetl_core.wire.paths import EPOCH_HEADER, LEASE_HEADER, REPORTS
 from noetl_operator.ingest.peers import Authenticator, Peer
 from noetl_operator.ingest.service import Forbidden, Ingest
 from noetl_operator.live import UnknownExecution

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from noetl_core.engine.transition import Transition
-from noetl_core.wire import Held
-from noetl_core.wire.batches import LogLine
+from noetl_core.wire import Held, LogLine
 from noetl_operator.store.port import EventStore, Shard
 
 

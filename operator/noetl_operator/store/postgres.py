@@ -22,8 +22,7 @@ from noetl_core.engine.state import State
 from noetl_core.engine.transition import Fence, Transition
 from noetl_core.engine.triggers import CancelChild, CreateChild, IterationEnd, TellParent
 from noetl_core.values import Value
-from noetl_core.wire import Held
-from noetl_core.wire.batches import LogLine
+from noetl_core.wire import Held, LogLine
 from noetl_operator.store import port
 from noetl_operator.store.batch import STATEMENT, Batch, moment
 from noetl_operator.store.durable import Hand

@@ -94,7 +94,6 @@ def test_keys_of_a_newer_peer_are_passed_over(name: str) -> None:
         ("report", "step"),
         ("report", "epoch"),
         ("report", "first"),
-        ("report_answer", "verdict"),
         ("heartbeat", "worker"),
         ("heartbeat_answer", "ttl_s"),
         ("handback", "reason"),
@@ -161,7 +160,6 @@ def test_a_message_is_an_object(data: Value) -> None:
         ("end", {"status": "maybe"}),
         ("end", {"status": "error"}),
         ("end", {"status": "error", "error": {"kind": "x"}}),
-        ("want_next", {"playbooks": [1]}),
     ],
 )
 def test_what_has_a_wrong_type_is_refused(key: str, value: Value) -> None:
@@ -268,7 +266,6 @@ def test_results_are_named_and_verified_by_their_digest() -> None:
 
 
 def test_paths_name_the_lease() -> None:
-    assert wire.events_of(LEASE) == f"/v1/runs/{LEASE}/events"
     assert wire.children_of(CHILD) == f"/v1/runs/{CHILD}/children"
 
 

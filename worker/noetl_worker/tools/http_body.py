@@ -117,7 +117,9 @@ def body_of(response: httpx.Response) -> Iterator[Body]:
         body.drop()
 
 
-async def read(response: httpx.Response, body: Body, read_s: float | None, ctx: ToolContext) -> None:
+async def read(
+    response: httpx.Response, body: Body, read_s: float | None, ctx: ToolContext
+) -> None:
     """Read an answer to its end; raises `Fault` where it is too large."""
     length = response.headers.get("content-length", "")
     if length.isdigit() and int(length) > ctx.settings.http_max_bytes:

@@ -27,7 +27,9 @@ _METADATA_NAMES = frozenset({"metadata.google.internal", "metadata.goog", "insta
 """Also refused by name: behind a proxy it is not us who resolves them."""
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-_SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
+_SocketOption = (
+    tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
+)
 
 
 class AddressRefused(Exception):

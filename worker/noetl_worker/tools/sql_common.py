@@ -23,7 +23,7 @@ from noetl_core.results import JSON
 from noetl_core.sql import BoundSql, CompiledSql, Dialect, SqlError, compile_sql
 from noetl_core.templates import TemplateError, TemplateProblems
 from noetl_core.values import Value
-from noetl_worker.tools.base import Results, ToolContext
+from noetl_worker.tools.base import ToolContext
 
 HELD_BYTES = 32 * 1024 * 1024
 """JSON of rows up to which they are kept in memory; more than that is stored."""
@@ -144,12 +144,17 @@ class RowSink:
 
     columns: list[str]
     fetch: Fetch
-    scratch: Path
+    ctx: ToolContext
     held_bytes: int = HELD_BYTES
     count: int = 0
     _rows: list[Value] = field(default_factory=list)
     _size: int = 0
     _file: IO[bytes] | None = None
+
+    @property
+    def _path(self) -> Path:
+        # Tasks of one step-run share its folder, iterations of a local loop run at once.
+        return self.ctx.scratch / f".rows-{id(self):x}.json"
 
     def add(self, rows: Sequence[Sequence[Value]]) -> None:
         """A chunk of rows, each in the order of the columns."""
@@ -166,19 +171,25 @@ class RowSink:
             message = f"the rows are more than {MAX_ROWS_BYTES // 2**20} MiB of JSON: select less"
             raise SqlFailed(_error(ErrorKind.LIMIT, message, "results", "ROWS_TOO_LARGE"))
         if self._file is not None:
-            self._file.write(b"," + content[1:-1])
+            self._file.write(b"," + self._masked(rows)[1:-1])
             return
         self._rows += rows
         if self._size > self.held_bytes and self.fetch == "all":
-            self._file = (self.scratch / ".rows.json").open("w+b")
-            self._file.write(json_bytes(self._rows)[:-1])
+            self._file = self._path.open("wb")
+            self._file.write(self._masked(self._rows)[:-1])
             self._rows = []
 
-    async def result(self, results: Results) -> dict[str, Value]:
+    def _masked(self, rows: list[Value]) -> bytes:
+        """What goes into the result store by itself must hold no secret."""
+        return json_bytes(self.ctx.redactor.value(rows))
+
+    async def result(self) -> dict[str, Value]:
         """`{rows, row_count, columns}`, with `row` where one was asked for."""
         rows: Value = self._rows
         if self._file is not None:
-            rows = await results.put(self._stored(self._file), JSON)
+            self._file.write(b"]")
+            self._file.close()
+            rows = await self.ctx.results.put_file(self._path, JSON)
         found: dict[str, Value] = {
             "rows": rows,
             "row_count": self.count,
@@ -188,15 +199,11 @@ class RowSink:
             found["row"] = self._rows[0] if self._rows else None
         return found
 
-    def _stored(self, file: IO[bytes]) -> bytes:
-        file.write(b"]")
-        file.seek(0)
-        return file.read()
-
     def close(self) -> None:
+        """Leave nothing behind, however the task ended."""
         if self._file is not None:
             self._file.close()
-            (self.scratch / ".rows.json").unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
             self._file = None
 
 
