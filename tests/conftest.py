@@ -4,6 +4,10 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from tests.support.postgres import postgres_server, postgres_uri
+
+__all__ = ["postgres_server", "postgres_uri"]
+
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile(

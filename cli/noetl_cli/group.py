@@ -36,6 +36,7 @@ class Lazy:
 
 
 AUTHORING = "Write playbooks (no cluster)"
+RUNNING = "Run playbooks (here, with --local; or on a cluster)"
 
 COMMANDS: Mapping[str, Lazy] = {
     "check": Lazy(
@@ -46,6 +47,19 @@ COMMANDS: Mapping[str, Lazy] = {
     ),
     "graph": Lazy("graph", "Draw the net: steps, arcs, joins, loops", AUTHORING),
     "schema": Lazy("schema", "Print a JSON Schema, for editors", AUTHORING),
+    "run": Lazy("run", "Run a playbook on this machine, on an embedded Postgres", RUNNING),
+    "list": Lazy("list", "Executions, newest first", RUNNING),
+    "status": Lazy("status", "The steps of an execution: state, attempts, loops, errors", RUNNING),
+    "watch": Lazy("watch", "Follow an execution live", RUNNING),
+    "events": Lazy("events", "The log of an execution", RUNNING),
+    "logs": Lazy("logs", "What the tools of an execution printed", RUNNING),
+    "result": Lazy("result", "The result of an execution or a step, also a stored one", RUNNING),
+    "approve": Lazy("approve", "Write ctx values, which may open a gate", RUNNING),
+    "suspend": Lazy("suspend", "Start nothing new until it is resumed", RUNNING),
+    "resume": Lazy("resume", "Go on with what was suspended, or whose process was killed", RUNNING),
+    "cancel": Lazy("cancel", "End an execution", RUNNING),
+    "rerun": Lazy("rerun", "Run an execution again, from a step if you like", RUNNING),
+    "verify": Lazy("verify", "Replay a log and check it: sequence, hashes, state", RUNNING),
 }
 
 _GLOBAL = frozenset({"output_format", "quiet", "version"})
@@ -53,6 +67,7 @@ _GLOBAL = frozenset({"output_format", "quiet", "version"})
 
 PROGRAM_EXAMPLES = (
     "noetl check playbook.yaml",
+    "noetl run playbook.yaml --set pages=3",
     "noetl convert playbook.yaml --to resource | kubectl apply -f -",
     "noetl graph playbook.yaml --format svg > playbook.svg",
 )

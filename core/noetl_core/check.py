@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from noetl_core.checks import check_playbook
-from noetl_core.load import Form, Loaded, collector_paused, digest, load
+from noetl_core.load import Form, Loaded, collector_paused, digest, load, load_data
 from noetl_core.model import Playbook
 from noetl_core.problems import Problem, Severity
 from noetl_core.tools import BUILT_IN, ToolKind
+from noetl_core.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,12 @@ def check_text(data: bytes | str, kinds: Mapping[str, ToolKind] = BUILT_IN) -> l
     """Every document of a file, loaded and checked."""
     with collector_paused():
         return [_checked(loaded, kinds) for loaded in load(data, kinds)]
+
+
+def check_data(value: Value, kinds: Mapping[str, ToolKind] = BUILT_IN) -> Checked:
+    """A playbook that comes as data, from the Kubernetes API: its problems have no lines."""
+    with collector_paused():
+        return _checked(load_data(value, kinds), kinds)
 
 
 def _checked(loaded: Loaded, kinds: Mapping[str, ToolKind]) -> Checked:

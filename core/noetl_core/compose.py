@@ -21,7 +21,7 @@ from noetl_core.nodes import (
     kind_of,
 )
 from noetl_core.problems import Problem, ProblemList, Severity, path_text, shortened
-from noetl_core.scalars import LETTERS, BadScalar, resolve
+from noetl_core.scalars import LETTERS, BadScalar, may_be_more_than_text, resolve
 from noetl_core.values import Value
 
 MAX_DEPTH = 100
@@ -100,10 +100,11 @@ class Composer:
             yaml.SequenceEndEvent: self._close,
             yaml.AliasEvent: self._alias,
         }
-        event = next_event()
+        read = cast(Callable[[], _Event], next_event)
+        event = read()
         while (step := steps.get(type(event))) is not None:
-            step(cast(_Event, event))
-            event = next_event()
+            step(event)
+            event = read()
         assert self._root is not None
         return self._root
 
@@ -203,10 +204,10 @@ class Composer:
 
     def _entry(self, parent: _Open, mapping: MappingNode, key: ScalarNode, node: Node) -> None:
         mapping.size += node.size + 1
-        if key.value == "<<" and key.plain:
+        text = key.value if isinstance(key.value, str) else key_text(key)
+        if text == "<<" and key.plain:
             parent.merges.append(node)
             return
-        text = key_text(key)
         if text == "":
             return
         first = mapping.entries.get(text)
@@ -235,7 +236,8 @@ class Composer:
             self._tagged(node, event.tag, event.value)
         elif event.implicit[0]:
             node.plain = True
-            self._resolve(node, event.value)
+            if may_be_more_than_text(event.value):
+                self._resolve(node, event.value)
         self._add(node, event.anchor)
 
     def _tagged(self, node: ScalarNode, tag: str, text: str) -> None:

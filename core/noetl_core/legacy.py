@@ -85,7 +85,7 @@ def _sugar(word: str) -> tuple[str, Word]:
 
 def _control(word: str) -> tuple[str, Word]:
     message = f"`{word}` is a control action: it stands in `task.spec.policy.rules` only"
-    return word, Word("A5.misplaced-control", message, rewrite.misplaced_control)
+    return word, Word("A5.misplaced-control", message, rewrite.misplaced_control(word))
 
 
 def _as_do(word: str) -> tuple[str, Word]:
@@ -155,13 +155,22 @@ _SETS = dict(
     )
 )
 
+_RULES = {"rules": _CONTROLS["rules"]}
+
 WORDS: Mapping[str, Mapping[str, Word]] = {
     "root": {
         **_STEP,
-        **dict([_legacy("vars", "inputs are `workload`, state is `ctx`", rewrite.root_vars)]),
+        **dict(
+            (
+                _legacy("vars", "inputs are `workload`, state is `ctx`", rewrite.root_vars),
+                _legacy("result", "it stands in `executor.spec`", rewrite.root_result),
+                _later("input", "v10 says `workload`", rewrite.root_vars),
+                _later("output", "v10 says `executor.spec.result`", rewrite.root_result),
+            )
+        ),
     },
     "step": _STEP,
-    "task": _TASK,
+    "task": {**_TASK, **_RULES},
     "step.spec": dict(
         (
             _legacy("next_mode", "the router has its mode", rewrite.next_mode),
@@ -182,7 +191,8 @@ WORDS: Mapping[str, Mapping[str, Word]] = {
             _elsewhere("reducers", "it stands under `policy`", rewrite.under("policy", "reducers")),
         )
     ),
-    "task.spec": dict(
+    "task.spec": _RULES
+    | dict(
         (
             _legacy("retry", "a policy rule retries", rewrite.retry_policy),
             _legacy("eval", "outcomes are judged by `policy.rules`", rewrite.eval_policy),

@@ -190,6 +190,7 @@ class _Sections(Playbook):
 
     __slots__ = ()
     keys: ClassVar[dict[str, Key]] = {n: k for n, k in Playbook.keys.items() if n != "metadata"}
+    required: ClassVar[tuple[Key, ...]] = tuple(k for k in keys.values() if k.required)
 
 
 def _check_header(root: MappingNode, top: Cursor) -> None:
@@ -301,11 +302,15 @@ def dump_resource(playbook: Playbook) -> dict[str, Value]:
 
 def digest(playbook: Playbook) -> str:
     """What runs, as one name: the same for every formatting, key order and form; metadata aside."""
-    body = {key: value for key, value in dump(playbook).items() if key != "metadata"}
-    text = json.dumps(
-        _plain_numbers(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
+    body: Value = {key: value for key, value in dump(playbook).items() if key != "metadata"}
+    text = _json(body)
+    if ".0" in text:
+        text = _json(_plain_numbers(body))
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _json(value: Value) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _plain_numbers(value: Value) -> Value:

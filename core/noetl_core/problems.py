@@ -7,7 +7,7 @@ A code is the number of the rule in the language reference plus a word (`A5.lega
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -119,6 +119,16 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
         if distance < best_distance:
             best, best_distance = candidate, distance
     return best
+
+
+def nearest_of_set(word: str, words: Sequence[str]) -> str | None:
+    """The word of a closed set an author most likely meant: a piece of one counts as close."""
+    close = nearest(word, words)
+    small = word.strip().lower()
+    if close is not None or len(small) < 2:
+        return close
+    parts = [w for w in words if small in w or w in small]
+    return parts[0] if len(parts) == 1 else None
 
 
 def _edits(a: str, b: str, limit: int) -> int:

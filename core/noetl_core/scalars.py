@@ -30,8 +30,16 @@ _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _FIRST_OF_NUMBERS = frozenset("+-.0123456789")
 
 
+_MORE_THAN_TEXT = frozenset({*_WORDS, *_SURPRISES, *LETTERS})
+
+
 class BadScalar(ValueError):
     """A plain scalar that has no JSON value; the text says which and what to do."""
+
+
+def may_be_more_than_text(text: str) -> bool:
+    """A quick look, since most scalars are words: whether `resolve` must be asked."""
+    return text in _MORE_THAN_TEXT or text[0] in _FIRST_OF_NUMBERS
 
 
 def resolve(text: str) -> tuple[Scalar, str | None]:
@@ -70,8 +78,8 @@ def _integer(text: str) -> tuple[Scalar, str | None]:
         return text, None
     sign = -1 if text[0] == "-" else 1
     warning = None
-    if len(digits) > 1 and digits[0] == "0" and digits[1] not in "bxo":
-        value = sign * int(digits, 8)
+    if len(digits) > 1 and digits[0] == "0" and digits[1] not in "bx":
+        value = sign * int(digits.replace("o", ""), 8)
         warning = f"`{text}` is an octal number and means {value}"
     else:
         value = sign * int(digits, 0)

@@ -65,15 +65,16 @@ class Rules(Lazy[R], Shape[tuple[R, ...]]):
         return self._made(entries.get("when"), entries.get("then"), at)
 
     def _else(self, node: MappingNode, entry: Entry, at: Cursor) -> R:
+        inner = at.child("else", entry.node)
+        body = entry.node
+        has_then = isinstance(body, MappingNode) and "then" in body.entries
         for name, stray in node.entries.items():
             if name == "when":
                 message = "a rule has `when` or `else`, not both"
                 at.error("A5.rule-when-and-else", message, stray.key_node)
-            elif name != "else":
+            elif name != "else" and (name != "then" or has_then):
                 self._stray(stray, node, at)
-        inner = at.child("else", entry.node)
-        body = entry.node
-        if not isinstance(body, MappingNode) or "then" not in body.entries:
+        if not isinstance(body, MappingNode) or not has_then:
             hint = rewrite.else_rule(first_values(node), self.then_key)
             inner.error("A5.else-without-then", "`else` needs a `then`", entry.node, hint)
             return self._made(None, None, inner)
@@ -88,7 +89,8 @@ class Rules(Lazy[R], Shape[tuple[R, ...]]):
             message = f"`{entry.key}` belongs under `then`"
             at.error_at_key("A5.rule-shape", message, entry, hint)
         else:
-            at.unknown_key(entry, "rule", ["when", "then", "else"], node)
+            known = [key for key in ("when", "then", "else") if key not in node.entries]
+            at.unknown_key(entry, "rule", known or ["when", "then"], node)
 
     def _without_then(self, node: MappingNode, at: Cursor) -> None:
         if any(word in node.entries for word in legacy.RULE_WORDS):
@@ -134,21 +136,22 @@ class AdmitRules(Rules["AdmitRule"]):
         guard = None
         if when is not None:
             guard = cls.keys["when"].shape.read(when.node, at.child("when", when.node))
-        allow = self._allow(then, at) if then is not None else False
+        # What could not be read may allow: one mistake is not told twice.
+        allow = self._allow(then, at) if then is not None else True
         return cls(when=cast("str | bool | None", guard), allow=allow)
 
     def _allow(self, then: Entry, at: Cursor) -> bool:
         here = at.child("then", then.node)
         if not isinstance(then.node, MappingNode):
             here.error("A2.type", f"expected {{allow: …}}, got {kind_of(then.node)}", then.node)
-            return False
+            return True
         for name, entry in then.node.entries.items():
             if name != "allow":
                 here.unknown_key(entry, "admit.then", ["allow"], then.node)
         entry_allow = then.node.entries.get("allow")
         if entry_allow is None:
             here.missing("allow", "then: {allow: true} or {allow: false}", then.node)
-            return False
+            return True
         shape = self.cls.keys["allow"].shape
         return bool(shape.read(entry_allow.node, here.child("allow", entry_allow.node)))
 

@@ -16,7 +16,7 @@ from noetl_core.nodes import (
     plain_value,
 )
 from noetl_core.problems import Severity, nearest
-from noetl_core.reading import Cursor
+from noetl_core.reading import Cursor, Place
 from noetl_core.scopes import Scope
 from noetl_core.shape import (
     Definitions,
@@ -73,7 +73,7 @@ class StepTools(Lazy["Task"], Shape[tuple["Task", ...]]):
             return Rec(self.cls).blank()
         if len(node.entries) == 1 and not {"kind", "name", "tool"} & set(node.entries):
             entry = next(iter(node.entries.values()))
-            if isinstance(entry.node, MappingNode):
+            if isinstance(entry.node, MappingNode) and not _is_refused_block(entry):
                 return self._labelled(entry, here)
         return self._task(node, here, f"task_{index}")
 
@@ -85,6 +85,7 @@ class StepTools(Lazy["Task"], Shape[tuple["Task", ...]]):
         hint = None if is_full else rewrite.named_task(entry.key, first_values(body))
         inner.warning("A3.labelled-task", message, entry.key_node, hint)
         name_text().read(entry.key_node, inner)
+        at.reading.places[(*at.path, "name")] = Place(inner.written, entry.key_node)
         return self._task(body, inner, entry.key, named=True)
 
     def _task(self, node: MappingNode, at: Cursor, name: str, *, named: bool = False) -> Task:
@@ -100,6 +101,11 @@ class StepTools(Lazy["Task"], Shape[tuple["Task", ...]]):
 
 def _is_labelled_body(node: Node) -> bool:
     return isinstance(node, MappingNode) and ("kind" in node.entries or "tool" in node.entries)
+
+
+def _is_refused_block(entry: Entry) -> bool:
+    """`- while: {…}` is an old block; `- while: {kind: …}` a task that is called so."""
+    return not _is_labelled_body(entry.node) and legacy.word_at("task", entry.key) is not None
 
 
 def _step_name(at: Cursor) -> str:
@@ -121,12 +127,13 @@ def read_task(
     kind_node = node.get("kind")
     kind = kind_node.value if isinstance(kind_node, ScalarNode) else None
     tool = at.reading.kinds.get(kind) if isinstance(kind, str) else None
-    if kind_node is None:
+    if kind_node is None or (isinstance(kind_node, ScalarNode) and kind is None):
         _missing_kind(node, at)
     elif tool is None:
         _unknown_kind(kind_node, at)
     if tool is not None and tool.keys is not None and tool.name != "workbook":
-        read_keys(tool.keys, node, at, _OWN)
+        # What a task of the workbook leaves out, its callers may bring.
+        read_keys(tool.keys, node, at, _OWN, complete=at.path[0] != "workbook")
         known = tool.keys.keys
         inputs = {k: plain_value(e.node) for k, e in node.entries.items() if k in known}
     else:
@@ -155,7 +162,7 @@ def _free_keys(node: MappingNode, at: Cursor, tool: ToolKind | None) -> dict[str
             continue
         if calls_workbook and key == "task":
             Text().read(entry.node, here)
-        elif not (calls_workbook and key == "code"):
+        elif not calls_workbook:
             here.templates_in(entry.node, Scope.TASK)
         inputs[key] = plain_value(entry.node)
     return inputs
@@ -173,7 +180,7 @@ def _unknown_kind(node: Node, at: Cursor) -> None:
 
 
 def _missing_kind(node: MappingNode, at: Cursor) -> None:
-    if "tool" in node.entries or "eval" in node.entries:
+    if "tool" in node.entries or any(_is_refused_block(e) for e in node.entries.values()):
         return
     at.missing("kind", "The tool kind: " + ", ".join(at.reading.kinds), node)
 

@@ -54,11 +54,17 @@ def base_image() -> str:
 
 
 def build(
-    dockerfile: Path, context: Path, tag: str, args: Mapping[str, str] | None = None
+    dockerfile: Path,
+    context: Path,
+    tag: str,
+    args: Mapping[str, str] | None = None,
+    *,
+    lent: Sequence[str] = (),
 ) -> Image:
     """Build a Dockerfile on the base (its build argument BASE_IMAGE).
 
     The context is what git tracks or would track in the folder, so a stray file changes nothing.
+    `lent` are further flags of the build for what it may use and must not keep: secrets, volumes.
     """
     args = {"BASE_IMAGE": base_image(), **(args or {})}
     files = _context_files(context)
@@ -66,7 +72,7 @@ def build(
     archive = _cache() / f"{name}-{_digest(dockerfile, context, files, tag, args)}.tar"
     with programs.locked(_cache() / f"{name}.lock"):
         if not archive.exists():
-            _build(dockerfile, context, files, Image(tag, archive), args)
+            _build(dockerfile, context, files, Image(tag, archive), args, lent)
     return Image(tag, archive)
 
 
@@ -155,7 +161,12 @@ def _digest(
 
 
 def _build(
-    dockerfile: Path, context: Path, files: Sequence[Path], image: Image, args: Mapping[str, str]
+    dockerfile: Path,
+    context: Path,
+    files: Sequence[Path],
+    image: Image,
+    args: Mapping[str, str],
+    lent: Sequence[str],
 ) -> None:
     print(f"building the image {image.tag}", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=_cache(), prefix=".build-") as folder:
@@ -164,14 +175,16 @@ def _build(
         for file in files:
             (staged / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(context / file, staged / file)
-        _bud(dockerfile, staged, image.tag, args)
+        _bud(dockerfile, staged, image.tag, args, lent)
         archive = Path(folder, "image.tar")
         run.command(_buildah("push", "--quiet", image.tag, f"docker-archive:{archive}:{image.tag}"))
         archive.rename(image.archive)
 
 
-def _bud(dockerfile: Path, context: Path, tag: str, args: Mapping[str, str]) -> None:
-    flags = [f"--build-arg={name}={value}" for name, value in args.items()]
+def _bud(
+    dockerfile: Path, context: Path, tag: str, args: Mapping[str, str], lent: Sequence[str]
+) -> None:
+    flags = [*(f"--build-arg={name}={value}" for name, value in args.items()), *lent]
     if TRUST.exists():
         flags.append(f"--volume={TRUST}:{TRUST}:ro")
     try:

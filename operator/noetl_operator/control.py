@@ -60,11 +60,13 @@ async def control_plane(
     live = Live(store, settings.live_executions)
     router = Router(store, clock, live)
     capabilities = Capabilities(await store.capability_key())
-    packer = Packer(live, clock, capabilities, settings.lease_ttl_s)
+    packer = Packer(router, clock, capabilities, settings.lease_ttl_s)
     ingest = Ingest(store, router, packer, capabilities, settings)
     sweeper = Sweeper(store, router, clock, settings, shard=shard, holder=holder)
     actor = Actor(store, router, children)
-    outbox = Outbox(store, actor.act, shard=shard, every_s=settings.sweep_interval_s)
+    outbox = Outbox(
+        store, actor.act, lambda: router.leads, shard=shard, every_s=settings.sweep_interval_s
+    )
     router.observers.append(lambda committed: _poke(outbox, committed))
     loops = [
         asyncio.create_task(work, name=name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol, assert_never
 
+from noetl_core.engine.state import Phase
 from noetl_core.engine.triggers import (
     Cancel,
     CancelChild,
@@ -52,7 +53,7 @@ class Actor:
 
     async def _create(self, parent_id: str, effect: CreateChild) -> None:
         parent = await self._store.load(parent_id)
-        if parent is None:
+        if parent is None or parent.state.phase is Phase.CANCELLED:
             return
         request = await self._children.request(effect, parent.request)
         await self._store.create(request)

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from noetl_core.engine.state import State
 from noetl_core.engine.transition import Transition, transition
 from noetl_core.engine.triggers import Decision, Enqueue, Needed, Tick, Trigger, Verdict
 from noetl_operator.clock import StoreClock
 from noetl_operator.live import Execution, Live
 from noetl_operator.lookup import StoreLookup
 from noetl_operator.merge import merged
+from noetl_operator.starting import start_of
 from noetl_operator.store import port
 from noetl_operator.store.durable import DurableStore, Hand
 
@@ -59,6 +63,8 @@ class _Job:
     execution_id: str
     items: list[_Item]
     execution: Execution | None = None
+    state: State | None = None
+    """The execution's state as it will be if the commit stands."""
     decisions: list[Decision] = field(default_factory=list)
     transition: Transition | None = None
     wants: dict[str, Want] = field(default_factory=dict)
@@ -73,6 +79,8 @@ class Committed:
 
     execution: Execution
     transition: Transition
+    handed: frozenset[str] = frozenset()
+    """Leases among the new commands that a worker holds already."""
 
 
 Observer = Callable[[Committed], None]
@@ -88,22 +96,49 @@ class Router:
         self._ready: deque[str] = deque()
         self._busy: set[str] = set()
         self._wake = asyncio.Event()
+        self._ahead: dict[str, State] = {}
+        """States that are being committed."""
+        self._landed_some = asyncio.Event()
+        self._until = 0.0
         self.shard: port.Shard | None = None
         self.observers: list[Observer] = []
 
-    def lead(self, shard: port.Shard) -> None:
-        """This process leads from here on; what it remembers of another epoch may be wrong."""
-        self._live.clear()
-        self.shard = shard
+    @property
+    def leads(self) -> bool:
+        """Whether this process surely leads. One that was stopped for a while cannot be sure."""
+        return self.shard is not None and time.monotonic() < self._until
+
+    def lead(self, shard: port.Shard, until: float = math.inf) -> None:
+        """This process leads until then (by the monotonic clock), unless it is told again. What it
+        remembers of another epoch may be wrong."""
+        if shard != self.shard:
+            self._live.clear()
+        self.shard, self._until = shard, until
 
     def resign(self) -> None:
         self._live.clear()
         self.shard = None
 
+    def _check_leads(self) -> None:
+        if not self.leads:
+            raise port.NotLeader("this process does not lead the shard")
+
+    async def settled(self, execution_id: str) -> Execution:
+        """An execution with the `ctx` that is in the log: a commit under way that changes it is
+        waited for, since what it queued may have been leased already."""
+        while True:
+            execution = await self._live.get(execution_id)
+            self._check_leads()
+            ahead = self._ahead.get(execution_id)
+            if ahead is None or ahead.ctx_version == execution.state.ctx_version:
+                return execution
+            await self._landed_some.wait()
+
     async def apply(
         self, execution_id: str, trigger: Trigger, want: Want | None = None
     ) -> Decision:
         """What follows from a trigger, once it is committed."""
+        self._check_leads()
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._put(execution_id, _Item(trigger, want, answer))
         return await answer
@@ -135,11 +170,17 @@ class Router:
             for inbox in self._inbox.values():
                 for item in inbox:
                     item.answer.cancel()
+            self._inbox.clear()
 
     async def _round(self) -> None:
         jobs = self._take()
+        items = [item for job in jobs for item in job.items]
         try:
             await self._process(jobs)
+        except asyncio.CancelledError:
+            for item in items:
+                item.answer.cancel()
+            raise
         finally:
             for job in jobs:
                 self._busy.discard(job.execution_id)
@@ -166,24 +207,32 @@ class Router:
             await self._decide(job)
         try:
             await self._commit([job for job in jobs if job.transition is not None])
-        except (port.Fenced, port.Conflict, port.Duplicate) as refusal:
-            await self._one_by_one(jobs, refusal)
-        except Exception as error:
-            if not isinstance(error, port.StoreError):
-                _log.exception("a commit failed")
+        except (port.NotLeader, port.Unavailable) as error:
             # Whether it stands is not known: everything is read again, and the log tells.
             self._live.clear()
             for item in (item for job in jobs for item in job.items):
                 _fail(item, error)
+        except Exception as error:
+            await self._one_by_one(jobs, error)
         else:
             for job in jobs:
                 self._settle(job)
+        finally:
+            self._landed(jobs)
+
+    def _landed(self, jobs: Sequence[_Job]) -> None:
+        """Nothing of these is under way any more: whoever waits may look."""
+        for job in jobs:
+            self._ahead.pop(job.execution_id, None)
+        self._landed_some.set()
+        self._landed_some.clear()
 
     async def _commit(self, changed: list[_Job]) -> None:
+        self._check_leads()
         if not changed:
+            # A verdict that writes nothing meets no fence: only a leader may give one.
             return
-        if self.shard is None:
-            raise port.NotLeader("this process leads no shard")
+        assert self.shard is not None
         _hand_over(changed)
         hands = {
             command.lease_id: Hand(want.owner, want.ttl_s)
@@ -193,7 +242,7 @@ class Router:
         transitions = [job.transition for job in changed if job.transition is not None]
         await self._store.commit(self.shard, transitions, hands)
 
-    async def _one_by_one(self, jobs: Sequence[_Job], refusal: port.StoreError) -> None:
+    async def _one_by_one(self, jobs: Sequence[_Job], refusal: Exception) -> None:
         """Find out which trigger was refused: the others must not suffer for it."""
         for job in jobs:
             self._live.drop(job.execution_id)
@@ -206,19 +255,25 @@ class Router:
             item.attempts += 1
             if isinstance(refusal, port.Fenced):
                 await self._answer_gone(execution_id, item)
-            elif item.attempts < MAX_ATTEMPTS:
+            elif isinstance(refusal, port.Conflict) and item.attempts < MAX_ATTEMPTS:
                 await self._process([_Job(execution_id, [item])])
             else:
+                _log.error("a commit failed", exc_info=refusal, extra={"execution": execution_id})
                 _fail(item, refusal)
 
     async def _answer_gone(self, execution_id: str, item: _Item) -> None:
-        execution = await self._live.get(execution_id)
+        try:
+            execution = await self._live.get(execution_id)
+        except Exception as error:
+            _fail(item, error)
+            return
         _resolve(item, Decision((), (), (), execution.state, Verdict.GONE))
 
     async def _decide(self, job: _Job) -> None:
         """Run the job's triggers one after the other on the same state."""
         try:
             job.execution = await self._live.get(job.execution_id)
+            job.state = job.execution.state
         except Exception as error:
             for item in job.items:
                 _fail(item, error)
@@ -228,7 +283,8 @@ class Router:
             try:
                 decided = await self._decide_one(job, item.trigger)
             except Exception as error:
-                _log.exception("a decision failed", extra={"execution": job.execution_id})
+                if not isinstance(error, port.StoreError):
+                    _log.exception("a decision failed", extra={"execution": job.execution_id})
                 _fail(item, error)
                 self._put_back(job, index + 1)
                 return
@@ -240,23 +296,26 @@ class Router:
     def _take_in(self, job: _Job, item: _Item, decision: Decision, step: Transition) -> None:
         assert job.execution is not None
         job.decisions.append(decision)
-        if not step.events:
+        # A look that found nothing is committed all the same: it was what `due_at` asked for.
+        if not step.events and not (isinstance(item.trigger, Tick) and step.expected):
             return
         job.transition = merged(job.transition, step) if job.transition else step
-        job.execution.state = decision.state
+        job.state = self._ahead[job.execution_id] = decision.state
         if item.want is not None:
             job.wants |= dict.fromkeys((one.lease_id for one in step.enqueue), item.want)
 
     async def _decide_one(self, job: _Job, trigger: Trigger) -> tuple[Decision, Transition] | None:
         """None: it needs the log as it will be after what was decided before it."""
         assert job.execution is not None
+        assert job.state is not None
+        if isinstance(trigger, Tick) and not job.state.seq:
+            # It was registered, and whoever wanted to start it did not come to it.
+            trigger = start_of(job.execution.request)
         self._lookup.forget_loops()
+        program, state = job.execution.program, job.state
         while True:
-            execution = job.execution
             try:
-                return transition(
-                    execution.program, execution.state, trigger, self._clock.now(), self._lookup
-                )
+                return transition(program, state, trigger, self._clock.now(), self._lookup)
             except Needed as needed:
                 if needed.loop is not None and job.transition is not None:
                     return None
@@ -275,12 +334,17 @@ class Router:
             _resolve(item, decision)
         if job.transition is None or job.execution is None:
             return
+        job.execution.state = job.transition.state
         for command, want in job.hands:
             want.slots -= 1
             want.given.append((job.execution_id, command))
-        committed = Committed(job.execution, job.transition)
+        handed = frozenset(command.lease_id for command, _ in job.hands)
+        committed = Committed(job.execution, job.transition, handed)
         for observer in self.observers:
-            observer(committed)
+            try:
+                observer(committed)
+            except Exception:
+                _log.exception("an observer failed", extra={"execution": job.execution_id})
         if job.transition.again:
             self.poke(job.execution_id)
 

@@ -48,6 +48,6 @@ def start_of(request: NewExecution) -> Start:
 def _adopted(data: dict[str, Value]) -> Adopted:
     event, steps = data["event"], data["steps"]
     assert isinstance(event, dict)
-    assert isinstance(steps, list)
+    assert isinstance(steps, list | tuple)
     rest = {key: value for key, value in data.items() if key not in ("event", "steps")}
     return Adopted(**rest, event=Boundary(**event), steps=tuple(steps))  # type: ignore[arg-type]  # written from one

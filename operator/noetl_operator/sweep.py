@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
@@ -40,6 +41,9 @@ class Sweeper:
         self._store, self._router, self._clock = store, router, clock
         self._settings = settings
         self._shard, self._holder = shard, holder
+        self._was_deaf = True
+        """While nobody listens no worker is heard: leases that run out meanwhile get the time of a
+        heartbeat, so that a restart is not taken for the loss of every worker."""
         self.led = asyncio.Event()
         """Set while this process leads its shard."""
 
@@ -50,6 +54,9 @@ class Sweeper:
                 await self.sweep()
             except port.StoreError as error:
                 _log.warning("the database did not answer: %s", error)
+                self._was_deaf = True
+            except Exception:
+                _log.exception("a sweep failed")
             await asyncio.sleep(self._settings.sweep_interval_s)
 
     async def sweep(self) -> None:
@@ -58,6 +65,9 @@ class Sweeper:
             return
         await self._clock.sync()
         batch = self._settings.sweep_batch
+        if self._was_deaf:
+            await self._store.prolong(self._shard, self._settings.lease_ttl_s / 2)
+            self._was_deaf = False
         lost = [self._lost(one) for one in await self._store.expired(self._shard, batch)]
         await asyncio.gather(*lost)
         for execution_id in await self._store.due(self._shard, batch):
@@ -65,6 +75,7 @@ class Sweeper:
 
     async def _lead(self) -> bool:
         ttl = self._settings.shard_ttl_s
+        asked = time.monotonic()
         shard = await self._store.take_shard(self._shard, self._holder, ttl)
         if shard is None:
             self._router.resign()
@@ -72,7 +83,8 @@ class Sweeper:
             return False
         if shard != self._router.shard:
             _log.info("leading shard %d under epoch %d", shard.number, shard.epoch)
-            self._router.lead(shard)
+            self._was_deaf = True
+        self._router.lead(shard, asked + ttl)
         self.led.set()
         return True
 
@@ -82,6 +94,8 @@ class Sweeper:
             await self._router.apply(expired.execution_id, trigger)
         except port.StoreError as error:
             _log.warning("a lost run stays for the next look: %s", error)
+        except Exception:
+            _log.exception("a lost run stays", extra={"execution": expired.execution_id})
 
 
 class Housekeeping:
@@ -96,6 +110,8 @@ class Housekeeping:
                 await self.once()
             except port.StoreError as error:
                 _log.warning("housekeeping waits for the database: %s", error)
+            except Exception:
+                _log.exception("housekeeping failed")
             await asyncio.sleep(every_s)
 
     async def once(self) -> None:
@@ -121,8 +137,17 @@ Act = Callable[[port.Action], Awaitable[None]]
 class Outbox:
     """Does what committed transitions ask for outside of their own execution, at least once."""
 
-    def __init__(self, store: DurableStore, act: Act, *, shard: int, every_s: float) -> None:
-        self._store, self._act, self._shard, self._every_s = store, act, shard, every_s
+    def __init__(
+        self,
+        store: DurableStore,
+        act: Act,
+        leads: Callable[[], bool],
+        *,
+        shard: int,
+        every_s: float,
+    ) -> None:
+        self._store, self._act, self._leads = store, act, leads
+        self._shard, self._every_s = shard, every_s
         self._wake = asyncio.Event()
 
     def poke(self) -> None:
@@ -135,17 +160,22 @@ class Outbox:
                 await self.once()
             except port.StoreError as error:
                 _log.warning("the outbox waits for the database: %s", error)
+            except Exception:
+                _log.exception("the outbox failed")
             try:
                 await asyncio.wait_for(self._wake.wait(), timeout=self._every_s)
             except TimeoutError:
                 continue
 
     async def once(self) -> None:
-        """Every action that is due, in order; one that fails comes again later."""
-        while actions := await self._store.actions(self._shard, 100):
+        """Every action that is due, in order; one that fails comes again later. Whoever does not
+        lead leaves them alone."""
+        while self._leads() and (actions := await self._store.actions(self._shard, 100)):
             for action in actions:
                 try:
                     await self._act(action)
+                except port.StoreError:
+                    raise
                 except Exception:
                     _log.exception("an action failed", extra={"execution": action.execution_id})
                     await self._store.action_later(action.id)

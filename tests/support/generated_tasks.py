@@ -82,7 +82,9 @@ class Tasks:
             before: Doc = {"p": "{{ _prev.v | default(0) }}"} if at else {}
             reads: Doc = {**args, **before, **self.more(step, loop)}
             task = {"name": label, "kind": "python", "code": "result = 1", "args": reads}
-            self.rates[f"{step}/{label}"] = self.random.choice([0, 0, 0, 15, 50])
+            if self.chance(12):
+                task = {"name": label, "kind": "playbook", "playbook": "other", "workload": reads}
+            self.rates[f"{step}/{label}"] = self.random.choice([0, 0, 15, 35, 60])
         policy = self.policy(step, labels, at, loop)
         return {**task, "spec": {"policy": policy}} if policy else task
 

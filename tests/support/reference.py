@@ -58,7 +58,7 @@ class End:
     cut: bool = False
     """A failure stopped other branches: what they had done by then is open."""
     ambiguous: bool = False
-    """A join had a choice of tokens: which ones met is open."""
+    """A join had several tokens in one place: which ones met is open."""
 
 
 class Stop(Exception):
@@ -99,6 +99,7 @@ class Reference:
         }
         self.end = End(ctx=self.world.ctx)
         self.last: dict[str, Value] = {"name": "workflow.started"}
+        self.arrived: Counter[tuple[str, str, int]] = Counter()
         self.forked = False
         """Whether there ever were two tokens at once."""
         self.broken: str | None = None
@@ -278,7 +279,9 @@ class Reference:
             return
         places = self.places[arc.step]
         places[(step.step, index)].append(token)
-        self.end.ambiguous |= len(places[(step.step, index)]) > 1
+        # With a second token in a place, which ones meet depends on who came first.
+        self.arrived[arc.step, step.step, index] += 1
+        self.end.ambiguous |= self.arrived[arc.step, step.step, index] > 1
         if all(places.values()):
             self.fire_join(arc.step)
 

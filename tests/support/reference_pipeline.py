@@ -122,6 +122,9 @@ class _Run:
         if task.kind == "noop":
             return Outcome(result=inputs.get("result", self.prev))
         script = self.world.script
+        if task.kind == "playbook":
+            place = (self.step.step, self.iteration, task.name)
+            return script.child(*place, inputs["workload"], attempt)
         return script.outcome(self.step.step, self.iteration, task.name, inputs["args"], attempt)
 
     def scope(self, task: Task, attempt: int, **more: Value) -> dict[str, Value]:

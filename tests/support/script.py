@@ -34,3 +34,13 @@ class Script:
             kind = KINDS[drawn // 100 % len(KINDS)]
             return Outcome(error=TaskError(kind=kind, message=f"{label} failed", code="SCRIPTED"))
         return Outcome(result={"v": drawn // 100 % 7, "seen": inputs})
+
+    def child(
+        self, step: str, iteration: str | None, label: str, workload: Value, attempt: int
+    ) -> Outcome:
+        """The same for a `playbook` task: how the child execution ends (rule K37)."""
+        found = self.outcome(step, iteration, label, workload, attempt)
+        if found.error is None:
+            return found
+        kind = ErrorKind.CHILD_FAILED
+        return Outcome(error=TaskError(kind=kind, message="the child failed", code="StepFailed"))

@@ -14,20 +14,26 @@ from random import Random
 from uuid import UUID
 
 from noetl_core.engine import Program
-from noetl_core.engine.events import Event
+from noetl_core.engine.events import ChildFinished, Event
 from noetl_core.engine.transition import Fence
 from noetl_core.engine.triggers import (
     Cancel,
+    CancelChild,
     CancelMode,
+    ChildEnded,
+    CreateChild,
     Patch,
     Reported,
     Resume,
+    StartChild,
     Suspend,
+    TellParent,
     Tick,
     Trigger,
     Verdict,
     WorkerLost,
 )
+from noetl_core.outcomes import ErrorKind, Outcome, TaskError
 from noetl_operator.store.memory import Memory, iso
 from noetl_operator.store.port import NewExecution
 from tests.support.generated import Made
@@ -43,7 +49,7 @@ from tests.support.simulation_operator import Operator, Work
 from tests.support.simulation_worker import Job, World
 
 LEASE_TTL_S = 30.0
-FROM_OUTSIDE = (Patch, Suspend, Resume, Cancel)
+FROM_OUTSIDE = (Patch, Suspend, Resume, Cancel, ChildEnded)
 """Whoever asks for these asks again until they were taken."""
 PATIENCE = 4000
 """Steps without faults after which an execution that has not ended is stuck."""
@@ -58,8 +64,13 @@ class _Post:
     """A report on its way."""
 
     job: Job
-    trigger: Reported
+    trigger: Reported | StartChild
     number: int
+    child: str | None = None
+
+    @property
+    def key(self) -> tuple[int, str | None]:
+        return self.job.number, self.child
 
 
 @dataclass
@@ -93,9 +104,15 @@ class Simulation:
         self.calls: list[Trigger] = []
         """From outside, waiting to be taken."""
         self.patches = list(made.patches)
-        self.outstanding: dict[int, int] = {}
-        """Job → the number of its post that is on its way."""
+        self.outstanding: dict[tuple[int, str | None], int] = {}
+        """Job (and child it asks for) → the number of its post that is on its way."""
         self.numbers = 0
+        self.living: list[str] = []
+        """Child executions under way."""
+        self.cancelled_children: set[str] = set()
+        self.refused: set[str] = set()
+        self.ended_children: set[str] = set()
+        """Whose end is in the log."""
 
     # The run
 
@@ -148,6 +165,8 @@ class Simulation:
 
     def time_out(self) -> None:
         """Posts that got lost with whoever had them are posted again."""
+        for operator in self.operators:
+            self.rescue(operator)
         alive = {post.number for post in self.posts}
         alive |= {work.post for operator in self.operators for work in operator.works}
         self.outstanding = {key: n for key, n in self.outstanding.items() if n in alive}
@@ -156,6 +175,10 @@ class Simulation:
         """All that could happen now."""
         self.time_out()
         found: list[Callable[[], object]] = []
+        if self.memory.outbox:
+            found.append(self.act)
+        if self.living:
+            found.append(self.end_child)
         for operator in self.operators:
             found += self.operator_options(operator)
         for worker in self.workers:
@@ -165,7 +188,9 @@ class Simulation:
                 found.append(lambda w=worker: self.lease(w))  # type: ignore[misc]
             for job in worker.jobs:
                 found.append(lambda j=job: j.step(self.random))  # type: ignore[misc]
-                if job.number not in self.outstanding and self.wants_to_post(job):
+                if job.asking:
+                    found.append(lambda j=job: self.children_of(j))  # type: ignore[misc]
+                if (job.number, None) not in self.outstanding and self.wants_to_post(job):
                     found.append(lambda j=job: self.post(j))  # type: ignore[misc]
         return found
 
@@ -212,6 +237,11 @@ class Simulation:
         if work.transition.events:
             recorded = Recorded(work.trigger, work.now, work.transition)
             self.checker.committed(recorded, deep=self.chance(10))
+            self.ended_children |= {
+                event.fact.child
+                for event in work.transition.events
+                if isinstance(event.fact, ChildFinished)
+            }
             check_queue(self.memory, work.transition.state)
         if work.decision.verdict is Verdict.REFUSED and isinstance(work.trigger, Patch):
             self.calls.append(work.trigger)
@@ -229,16 +259,16 @@ class Simulation:
         """A crash at any point, or a second process that waits for the first one's time to end."""
         if len(self.operators) > 1 or self.chance(50):
             dead = self.operators.pop(self.random.randrange(len(self.operators)))
+            dead.forget()
             self.rescue(dead)
         if len(self.operators) < 2:
             self.operators.append(Operator(f"op{self.born}", self.memory, self.program))
             self.born += 1
 
-    def rescue(self, dead: Operator) -> None:
-        """Calls from outside are repeated by whoever made them."""
-        for work in dead.works:
-            if isinstance(work.trigger, FROM_OUTSIDE):
-                self.calls.append(work.trigger)
+    def rescue(self, operator: Operator) -> None:
+        """Calls from outside that it lost are repeated by whoever made them."""
+        self.calls += [one for one in operator.lost if isinstance(one, FROM_OUTSIDE)]
+        operator.lost = []
 
     # The workers
 
@@ -259,17 +289,77 @@ class Simulation:
         report = job.report()
         if report is None:
             return False
-        self.numbers += 1
-        self.outstanding[job.number] = self.numbers
-        self.posts.append(_Post(job, report, self.numbers))
+        self.send(job, report)
         return True
 
+    def send(self, job: Job, trigger: Reported | StartChild, child: str | None = None) -> None:
+        self.numbers += 1
+        post = _Post(job, trigger, self.numbers, child)
+        self.outstanding[post.key] = self.numbers
+        self.posts.append(post)
+
+    def children_of(self, job: Job) -> bool:
+        """Ask for children, and hear of those that ended; whether there was anything to do."""
+        busy = False
+        for child, asking in list(job.asking.items()):
+            ended = child in self.ended_children
+            if asking.taken and ended:
+                job.child_ended(child, self.outcome_of(child))
+                busy = True
+            elif not asking.taken and (job.number, child) not in self.outstanding:
+                self.send(job, asking.wish, child)
+                busy = True
+        return busy
+
     def answer(self, post: _Post, verdict: Verdict) -> None:
-        if self.outstanding.get(post.job.number) != post.number:
+        if self.outstanding.get(post.key) != post.number:
             return
-        del self.outstanding[post.job.number]
-        if not post.job.answered(post.trigger, verdict):
+        del self.outstanding[post.key]
+        if isinstance(post.trigger, StartChild):
+            self.child_answered(post, verdict)
+        elif not post.job.answered(post.trigger, verdict):
             self.drop(post.job)
+
+    def child_answered(self, post: _Post, verdict: Verdict) -> None:
+        asking = post.job.asking.get(post.child or "")
+        if verdict is Verdict.GONE:
+            self.drop(post.job)
+        elif asking is not None and verdict is Verdict.REFUSED:
+            self.refused.add(post.child or "")
+            asking.taken = True
+        elif asking is not None:
+            asking.taken = True
+
+    def outcome_of(self, child: str) -> Outcome:
+        if child in self.refused or child in self.cancelled_children:
+            kind = ErrorKind.CHILD_FAILED
+            return Outcome(error=TaskError(kind=kind, message="the child was cancelled"))
+        return self.world.children[child]
+
+    def act(self) -> bool:
+        """Do what the outbox asks for: children begin, end, are cancelled."""
+        for action in self.memory.actions(0, 1):
+            match action.effect:
+                case CreateChild(child=child):
+                    self.living.append(child)
+                case CancelChild(child=child):
+                    self.cancelled_children.add(child)
+                case TellParent():
+                    raise AssertionError("nobody is this execution's parent")
+            if not self.chance(self.faults.lost_answer):
+                self.memory.acted([action.id])
+            return True
+        return False
+
+    def end_child(self) -> None:
+        """A child execution ends; its parent is told, perhaps more than once."""
+        child = self.living.pop(self.random.randrange(len(self.living)))
+        outcome = self.outcome_of(child)
+        phase = "Succeeded" if outcome.error is None else "Failed"
+        ended = ChildEnded(
+            child=child, phase=phase, reason=phase, message=None, result=outcome.result
+        )
+        self.calls.append(ended)
 
     def drop(self, job: Job) -> None:
         for worker in self.workers:
@@ -349,7 +439,10 @@ class Simulation:
     def round(self) -> bool:
         """Everyone does one thing; False where nobody had any."""
         self.time_out()
-        busy = False
+        busy = self.act()
+        if self.living:
+            self.end_child()
+            busy = True
         for operator in self.operators:
             busy |= self.operator_round(operator)
         for worker in self.workers:
@@ -358,7 +451,8 @@ class Simulation:
                 busy = True
             for job in list(worker.jobs):
                 busy |= job.step(self.random)
-                if job.number not in self.outstanding and self.wants_to_post(job):
+                busy |= self.children_of(job)
+                if (job.number, None) not in self.outstanding and self.wants_to_post(job):
                     busy |= self.post(job)
         return busy
 

@@ -95,6 +95,8 @@ class Operator:
         self.cached: State | None = None
         self.works: list[Work] = []
         """Decided on the same state, perhaps: only one of them can be committed as it is."""
+        self.lost: list[Trigger] = []
+        """What it had taken and will never finish."""
 
     def lead(self) -> bool:
         taken = self.memory.take_shard(0, self.name, SHARD_TTL_S)
@@ -105,6 +107,7 @@ class Operator:
 
     def forget(self) -> None:
         self.cached = None
+        self.lost += [work.trigger for work in self.works]
         self.works = []
 
     def state(self) -> State:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
+from noetl_core.engine import ids
 from noetl_core.engine.events import (
     CtxPatched,
     Fact,
@@ -19,7 +20,7 @@ from noetl_core.engine.events import (
     KeychainResolved,
     StepStarted,
 )
-from noetl_core.engine.triggers import EndStatus, Reported, RunEnd, Verdict
+from noetl_core.engine.triggers import EndStatus, Reported, RunEnd, StartChild, Verdict
 from noetl_core.model import Playbook
 from noetl_core.outcomes import ErrorKind, Outcome, TaskError
 from noetl_core.pipeline.loops import LocalLoop
@@ -59,6 +60,8 @@ class World:
     execution: dict[str, Value]
     workload: dict[str, Value]
     plans: dict[str, Plan] = field(default_factory=dict)
+    children: dict[str, Outcome] = field(default_factory=dict)
+    """How each child execution will end."""
 
     def plan(self, step: str) -> Plan:
         if step not in self.plans:
@@ -75,6 +78,16 @@ class _Pipe:
     path: str | None
     generator: Pipeline
     answer: Answer = None
+
+
+@dataclass
+class Asking:
+    """A pipeline that waits for a child execution."""
+
+    pipe: _Pipe
+    wish: StartChild
+    taken: bool = False
+    """Whether the control plane has answered."""
 
 
 class Job:
@@ -94,6 +107,8 @@ class Job:
         self.loop: LocalLoop | None = None
         self.waiting: list[tuple[_Pipe, CtxPatched]] = []
         """Patches that were not judged yet, in order."""
+        self.asking: dict[str, Asking] = {}
+        """Child executions that pipelines wait for, by id."""
         self.end: RunEnd | None = None
         self.stopped = False
         self.step_name = str(self.command["step"])
@@ -146,7 +161,9 @@ class Job:
         return True
 
     def _is_waiting(self, pipe: _Pipe) -> bool:
-        return any(pipe is one for one, _ in self.waiting)
+        if any(pipe is one for one, _ in self.waiting):
+            return True
+        return any(pipe is asking.pipe for asking in self.asking.values())
 
     def _advance(self, pipe: _Pipe) -> None:
         answer, pipe.answer = pipe.answer, None
@@ -162,6 +179,8 @@ class Job:
             case PatchCtx():
                 self.buffer.append(request.fact)
                 self.waiting.append((pipe, request.fact))
+            case RunTask() if request.kind == "playbook":
+                self._ask(pipe, request)
             case RunTask():
                 pipe.answer = self._run(request, pipe.path)
             case _:
@@ -172,6 +191,31 @@ class Job:
             return Outcome(result=task.inputs.get("result"))
         script = self.world.script
         return script.outcome(self.step_name, path, task.label, task.inputs["args"], task.attempt)
+
+    # Child executions
+
+    def _ask(self, pipe: _Pipe, task: RunTask) -> None:
+        workload = task.inputs["workload"]
+        place = (self.step_name, pipe.path, task.label)
+        outcome = self.world.script.child(*place, workload, task.attempt)
+        execution_id = str(self.world.execution["id"])
+        child = ids.child_execution(execution_id, self.run_id, pipe.path, task.label, task.task_run)
+        self.world.children[child] = outcome
+        wish = StartChild(
+            lease_id=self.lease_id,
+            epoch=self.epoch,
+            task=task.label,
+            task_run=task.task_run,
+            playbook=str(task.inputs["playbook"]),
+            workload=workload,  # type: ignore[arg-type]
+            wait=True,
+            iteration=pipe.path,
+        )
+        self.asking[child] = Asking(pipe, wish)
+
+    def child_ended(self, child: str, outcome: Outcome) -> None:
+        """The end of a child is in the log: the task that waits for it ends."""
+        self.asking.pop(child).pipe.answer = outcome
 
     def _simple(self, request: Request) -> Answer:
         match request:
@@ -247,6 +291,7 @@ class Job:
             if pipe.path not in self.pipes:
                 continue
             self.waiting = [(one, fact) for one, fact in self.waiting if one is not pipe]
+            self.asking = {c: one for c, one in self.asking.items() if one.pipe is not pipe}
             self._interrupt(pipe)
 
     def _interrupt(self, pipe: _Pipe) -> None:

@@ -18,6 +18,7 @@ from noetl_cli.errors import UsageError
 from noetl_core.check import Checked, check_text
 from noetl_core.load import object_name
 from noetl_core.model import KeychainEntry, Playbook
+from noetl_core.values import Value
 
 if TYPE_CHECKING:
     from noetl_core.engine.triggers import CreateChild
@@ -101,11 +102,11 @@ class LocalChildren:
 
         found = self.catalogue.find(action.playbook)
         playbook = found.playbook if isinstance(found, Checked) else found
-        problems: list[dict[str, object]] = []
+        problems: list[Value] = []
         if found is None:
             problems = [self._unknown(action.playbook)]
         elif isinstance(found, Checked) and playbook is None:
-            problems = [problem.as_json() for problem in found.problems]
+            problems = [dict(problem.as_json()) for problem in found.problems]
         return NewExecution(
             execution_id=action.child,
             namespace=parent.namespace,
@@ -118,10 +119,10 @@ class LocalChildren:
             depth=action.depth,
             shard=parent.shard,
             pool=parent.pool,
-            problems=problems,  # type: ignore[arg-type]  # JSON data
+            problems=problems,
         )
 
-    def _unknown(self, wanted: str) -> dict[str, object]:
+    def _unknown(self, wanted: str) -> dict[str, Value]:
         where = ", ".join(str(folder) for folder in self.catalogue.folders) or "the file"
         kind = "path" if "/" in wanted else "name"
         return {

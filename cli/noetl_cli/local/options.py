@@ -92,9 +92,7 @@ def settings_of(ctx: typer.Context, given: dict[str, list[str] | None]) -> list[
     options = {"set_": "--set", "set_json": "--set-json"}
     left = {name: list(values or []) for name, values in given.items()}
     order: list[Any] = ctx.meta.get(_ORDER, [])
-    return [
-        setting(options[name], left[name].pop(0)) for name in order if name in left and left[name]
-    ]
+    return [setting(options[name], left[name].pop(0)) for name in order if left.get(name)]
 
 
 def require_local(local: bool, command: str) -> None:

@@ -14,6 +14,7 @@ from noetl_core.checks import (
     inputs,
     keychain,
     names,
+    overlays,
     policies,
     references,
     steps,
@@ -27,6 +28,7 @@ from noetl_core.tools import ToolKind
 _ROOMS = (
     names.check,
     references.check,
+    overlays.check,
     keychain.check,
     credentials.check,
     steps.check,

@@ -14,7 +14,7 @@ from noetl_core.checks.report import Report
 from noetl_core.model import AtEnd
 from noetl_core.net import DONE, FAILED, LOOP_DONE, Net, NetArc, build
 from noetl_core.net_joins import DeadPlace, Rivals, never_full
-from noetl_core.problems import Path, Severity
+from noetl_core.problems import Path, Severity, path_text
 from noetl_core.source import MappingNode, Node, ScalarNode, SequenceNode
 
 LONGEST_WAY = 8
@@ -204,9 +204,13 @@ def _rivals(net: Net, found: Rivals) -> tuple[str, str]:
 
 
 def _lone_joins(report: Report, net: Net) -> None:
+    wrong = {p.path for p in report.loaded.problems if p.severity is Severity.ERROR}
     for index, step in enumerate(net.steps):
         arcs = net.inbound[index]
         if step.spec.join is None or len(arcs) > 1 or index == net.final:
+            continue
+        join = report.place(("workflow", index, "spec", "join"))
+        if {path_text(join.written), path_text((*join.written, "mode"))} & wrong:
             continue
         count = "one arc leads" if arcs else "no arc leads"
         message = f"`join: all` of `{step.step}` has nothing to wait for: {count} to it"

@@ -27,7 +27,7 @@ def check(report: Report) -> None:
             match at.resolved.kind:
                 case "http":
                     _one_body(report, at)
-                case "postgres":
+                case "postgres" if at.step is not None:
                     _something_to_run(report, at)
                 case "python" if isinstance(code := at.task.inputs.get("code"), str):
                     left -= len(code)

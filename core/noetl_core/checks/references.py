@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetl_core.checks.report import Report, TaskAt, rule_path
 from noetl_core.model import Action, Step
-from noetl_core.problems import Path, Severity
+from noetl_core.problems import Path
 
 
 def check(report: Report) -> None:
@@ -91,18 +91,3 @@ def _workbook(report: Report, at: TaskAt) -> None:
         message = f"the workbook has no task `{named}`"
         hint = report.did_you_mean(named, workbook) or "add it under `workbook`"
         report.error("I5.unknown-task", path, message, hint)
-    else:
-        _overlay_keys(report, at)
-
-
-def _overlay_keys(report: Report, at: TaskAt) -> None:
-    """The caller's keys must be keys of the tool it calls."""
-    tool = report.kinds.get(at.resolved.kind)
-    if at.resolved.kind == "workbook" or tool is None or tool.keys is None:
-        return
-    for key in at.task.inputs:
-        if key != "task" and key not in tool.keys.keys:
-            message = f"unknown key `{key}` for a task of kind `{tool.name}`"
-            known = ["task", *tool.keys.keys]
-            hint = report.did_you_mean(key, known) or "known here: " + ", ".join(known)
-            report.at_key(Severity.ERROR, "A4.unknown-key", (*at.path, key), message, hint)

@@ -21,6 +21,9 @@ from noetl_core.tools import ToolKind
 COMPARISONS = 20_000
 """How many names are compared for hints in one playbook, so that hints cost no more than checks."""
 
+NamePath = tuple[str | int, ...]
+"""A name a template reads and the keys after it: `("ctx", "total")`."""
+
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
@@ -84,12 +87,12 @@ class Report:
         severity: Severity,
         code: str,
         place: Place,
-        name: str,
+        names: NamePath,
         message: str,
         hint: str | None = None,
     ) -> None:
-        """A problem of a name inside a template, at that name."""
-        line, column = self._name_position(place.node, name)
+        """A problem of a name inside a template, at that name (`ctx`, or `ctx.total` as a path)."""
+        line, column = self._name_position(place.node, names)
         path = path_text(place.written)
         self.problems.add(Problem(code, severity, path, line, column, message, hint))
 
@@ -134,15 +137,16 @@ class Report:
         node, path = place.node, path_text(place.written)
         self.problems.add(Problem(code, severity, path, node.line, node.column, message, hint))
 
-    def _name_position(self, node: Node, name: str) -> tuple[int, int]:
+    def _name_position(self, node: Node, names: NamePath) -> tuple[int, int]:
         text = self.reading.text
-        word = re.compile(rf"(?<![\w.'\"]){re.escape(name)}(?!\w)")
-        for expression in _EXPRESSION.finditer(text, node.start, node.end):
-            found = word.search(text, expression.start(), expression.end())
-            if found:
-                line_start = text.rfind("\n", 0, found.start()) + 1
-                line = node.line + text.count("\n", node.start, found.start())
-                return line, found.start() - line_start + 1
+        for length in (min(len(names), 2), 1):
+            word = _pattern_of(names[:length])
+            for expression in _EXPRESSION.finditer(text, node.start, node.end):
+                found = word.search(text, expression.start(), expression.end())
+                if found:
+                    line_start = text.rfind("\n", 0, found.start()) + 1
+                    line = node.line + text.count("\n", node.start, found.start())
+                    return line, found.start() - line_start + 1
         return node.line, node.column
 
     def _workflow_tasks(self) -> Iterator[TaskAt]:
@@ -169,6 +173,13 @@ def _descend(place: Place, rest: Path) -> Place:
             break
         written, node = (*written, key), inner
     return Place(written, node)
+
+
+def _pattern_of(names: NamePath) -> re.Pattern[str]:
+    """How a name, or a name and its first key, is written in an expression."""
+    first, *further = (re.escape(str(name)) for name in names)
+    keys = "".join(rf"\s*(?:\.\s*{key}(?!\w)|\[\s*['\"]?{key}['\"]?\s*\])" for key in further)
+    return re.compile(rf"(?<![\w.'\"]){first}(?!\w){keys}")
 
 
 def rule_path(policy: Path, index: int, rule: Rule) -> Path:

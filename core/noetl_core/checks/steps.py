@@ -6,7 +6,7 @@ from noetl_core.checks.report import Report, rule_path
 from noetl_core.layers import loops_of, resolved_task
 from noetl_core.model import Loop, LoopMode, OnDeny, Step
 from noetl_core.problems import Path
-from noetl_core.source import MappingNode
+from noetl_core.source import MappingNode, Node, ScalarNode, SequenceNode
 
 
 def check(report: Report) -> None:
@@ -23,13 +23,21 @@ def _has_something_to_do(report: Report, path: Path, step: Step) -> None:
     node = report.place(path).node
     if step.tool or not isinstance(node, MappingNode):
         return
-    if step.next is None and node.entries.keys() <= Step.keys.keys() - {"tool", "next"}:
+    written = {key for key, entry in node.entries.items() if not _is_nothing(entry.node)}
+    if step.next is None and written <= Step.keys.keys() - {"tool", "next"}:
         message = f"step `{step.step}` has neither `tool` nor `next`"
         hint = "add `tool` for something to do, or `next` for a step that only routes"
         report.error("A2.empty-step", path, message, hint)
-    elif step.loop is not None and "tool" not in node.entries:
+    elif step.loop is not None and "tool" not in written:
         message = f"step `{step.step}` has a loop but no `tool` to run in it"
         report.warning("A2.loop-without-tool", (*path, "loop"), message)
+
+
+def _is_nothing(node: Node) -> bool:
+    """`tool:` and `tool: []` say no more than no `tool` at all."""
+    return (isinstance(node, ScalarNode) and node.value is None) or (
+        isinstance(node, SequenceNode) and not node.items
+    )
 
 
 def _admission(report: Report, path: Path, step: Step) -> None:

@@ -7,9 +7,9 @@ warning, since an execution may still bring it with its workload.
 
 from __future__ import annotations
 
-from noetl_core.checks.report import Report
+from noetl_core.checks.report import NamePath, Report
 from noetl_core.checks.visible_fields import check_fields
-from noetl_core.checks.visible_names import NamePath, Names, gather, kind_and_key, step_of, tell
+from noetl_core.checks.visible_names import Names, gather, kind_and_key, step_of, tell
 from noetl_core.problems import Severity
 from noetl_core.reading import TemplateUse
 from noetl_core.scopes import RESERVED, Scope
@@ -59,14 +59,14 @@ def _check_keychain(report: Report, names: Names, use: TemplateUse, path: NamePa
         code, where = refused
         message = f"`keychain` is not visible in {where}: its values are for tools only"
         hint = "read it in a task, where the tool needs it (url, headers, bodies, SQL, python args)"
-        tell(report, names, use, code, "keychain", message, hint, Severity.ERROR)
+        tell(report, names, use, code, path, message, hint, Severity.ERROR)
         return
     entry = path[1] if len(path) > 1 else None
     if isinstance(entry, str) and entry not in names.keychain:
         message = f"`keychain.{entry}`: the keychain has no entry `{entry}`"
         declare = f"declare it: keychain: [{{name: {entry}, kind: …}}]"
         hint = report.did_you_mean(entry, names.keychain) or declare
-        tell(report, names, use, "G1.unknown-entry", "keychain", message, hint, Severity.ERROR)
+        tell(report, names, use, "G1.unknown-entry", path, message, hint, Severity.ERROR)
 
 
 def _refuses_keychain(report: Report, use: TemplateUse) -> tuple[str, str] | None:
@@ -97,7 +97,7 @@ def _refused_in_task(report: Report, use: TemplateUse) -> tuple[str, str] | None
 
 def _not_visible(report: Report, names: Names, use: TemplateUse, root: str) -> None:
     message = f"`{root}` is not visible in {use.scope.title}"
-    tell(report, names, use, "B4.not-visible", root, message, _instead(root, use))
+    tell(report, names, use, "B4.not-visible", (root,), message, _instead(root, use))
 
 
 def _instead(root: str, use: TemplateUse) -> str:
@@ -128,15 +128,15 @@ def _bare_name(report: Report, names: Names, use: TemplateUse, path: NamePath) -
     root = str(path[0])
     if root in names.workload:
         message = f"`{root}` is no scope: it reads `workload.{root}`"
-        tell(report, names, use, "B4.bare-name", root, message, f"write `workload.{root}`")
+        tell(report, names, use, "B4.bare-name", (root,), message, f"write `workload.{root}`")
         return
     step = step_of(names, use)
     if root in _LATER:
         message = f"`{root}` belongs to a later language than v10"
-        tell(report, names, use, _LATER_CODES[root], root, message, _LATER[root])
+        tell(report, names, use, _LATER_CODES[root], (root,), message, _LATER[root])
     elif root in _OLD:
         message = f"`{root}` is no scope of v10"
-        tell(report, names, use, "B4.bare-name", root, message, _OLD[root])
+        tell(report, names, use, "B4.bare-name", (root,), message, _OLD[root])
     elif step is not None and root in step.labels:
         _label_elsewhere(report, names, use, root, here=True)
     elif root in names.label_steps:
@@ -147,7 +147,7 @@ def _bare_name(report: Report, names: Names, use: TemplateUse, path: NamePath) -
         hint = hint or (report.did_you_mean(root, step.labels) if step else None)
         hint = hint or report.did_you_mean(root, names.workload)
         hint = hint or f"write `workload.{root}` if executions bring it"
-        tell(report, names, use, "B4.bare-name", root, message, hint)
+        tell(report, names, use, "B4.bare-name", (root,), message, hint)
 
 
 def _label_elsewhere(
@@ -162,4 +162,4 @@ def _label_elsewhere(
     else:
         message = f"`{root}` is a task of step `{names.label_steps[root]}`, which is not seen here"
         hint = f"pass it on: arc `args` with `event.result`, or `set_ctx` in `{root}`'s policy"
-    tell(report, names, use, "B4.label", root, message, hint)
+    tell(report, names, use, "B4.label", (root,), message, hint)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from noetl_core.checks.report import Report
+from noetl_core.checks.report import NamePath, Report
 from noetl_core.checks.visible_names import (
-    NamePath,
     Names,
     StepNames,
     kind_and_key,
@@ -50,7 +49,7 @@ def _check_known(report: Report, names: Names, use: TemplateUse, path: NamePath)
     if isinstance(key, str) and key not in known:
         message = f"`{root}.{key}` is never there"
         hint = report.did_you_mean(key, known) or f"`{root}` has " + ", ".join(sorted(known))
-        tell(report, names, use, _FIELD_CODES[root], root, message, hint)
+        tell(report, names, use, _FIELD_CODES[root], path, message, hint)
 
 
 def _kind_is_open(report: Report, use: TemplateUse) -> bool:
@@ -67,7 +66,7 @@ def _check_workload(report: Report, names: Names, use: TemplateUse, path: NamePa
         if close:
             message = f"the workload has no `{key}`"
             hint = f"did you mean `workload.{close}`?"
-            tell(report, names, use, "B4.workload-key", "workload", message, hint)
+            tell(report, names, use, "B4.workload-key", path, message, hint)
 
 
 def _check_iter(report: Report, names: Names, use: TemplateUse, path: NamePath) -> None:
@@ -79,13 +78,13 @@ def _check_iter(report: Report, names: Names, use: TemplateUse, path: NamePath) 
     iterators = step.iterators[:level]
     for depth, key in enumerate(path[1:]):
         if key != "parent":
-            _check_iter_key(report, names, use, step, iterators, depth, key)
+            _check_iter_key(report, names, use, step, iterators, depth, path)
             return
         if depth + 1 >= len(iterators):
             message = "`iter.parent` is there in nested loops only"
             if depth:
                 message = f"`iter{'.parent' * (depth + 1)}`: the loops are not nested that deep"
-            tell(report, names, use, "E4.iter-parent", "iter", message, None)
+            tell(report, names, use, "E4.iter-parent", path, message, None)
             return
 
 
@@ -96,9 +95,10 @@ def _check_iter_key(
     step: StepNames,
     iterators: list[str],
     depth: int,
-    key: str | int,
+    path: NamePath,
 ) -> None:
     """Only what looks like a slip: another loop's iterator, or a name close to one of these."""
+    key = path[depth + 1]
     own = iterators[len(iterators) - 1 - depth] if depth < len(iterators) else None
     there = {*step.written, *ITER_KEYS, *([own] if own else [])}
     if not isinstance(key, str) or key in there:
@@ -113,7 +113,7 @@ def _check_iter_key(
             return
         message = f"nothing sets `iter.{key}`"
         hint = f"did you mean `{close}`?"
-    tell(report, names, use, "E4.iter-key", "iter", message, hint)
+    tell(report, names, use, "E4.iter-key", path, message, hint)
 
 
 _Look = Callable[[Report, Names, TemplateUse, NamePath], None]

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from noetl_core.checks.report import Report
+from noetl_core.checks.report import NamePath, Report
 from noetl_core.layers import loops_of, resolved_task
 from noetl_core.model import Action, Step, Task
 from noetl_core.problems import Path, Severity
 from noetl_core.reading import TemplateUse
-
-NamePath = tuple[str | int, ...]
 
 
 @dataclass(slots=True)
@@ -84,16 +82,16 @@ def tell(
     names: Names,
     use: TemplateUse,
     code: str,
-    name: str,
+    path: NamePath,
     message: str,
     hint: str | None,
     severity: Severity = Severity.WARNING,
 ) -> None:
-    """Say it once for each name of a template."""
+    """Say it once for each name of a template, at that name."""
     key = (use.place.written, code, message)
     if key not in names.told:
         names.told.add(key)
-        report.in_template(severity, code, use.place, name, message, hint)
+        report.in_template(severity, code, use.place, path, message, hint)
 
 
 def kind_and_key(report: Report, path: Path) -> tuple[str, str]:

@@ -86,7 +86,7 @@ def done(state: State, fact: ev.IterationDone, event: ev.Event) -> None:
     if depth == loop.leased:
         run = _lease_ended(state, run, run_id, path)
     state.runs[run_id] = run
-    if state.children:
+    if state.children and depth == loop.leased:
         forget_children(state, run_id, path)
 
 
@@ -107,7 +107,7 @@ def failed(state: State, fact: ev.IterationFailed, event: ev.Event) -> None:
     if depth == loop.leased:
         run = _lease_ended(state, run, run_id, path)
     state.runs[run_id] = run
-    if state.children:
+    if state.children and depth == loop.leased:
         forget_children(state, run_id, path)
 
 

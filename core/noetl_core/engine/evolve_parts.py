@@ -31,11 +31,15 @@ def drop_run(state: State, run_id: str | None) -> Run:
 
 
 def forget_children(state: State, run_id: str, iteration: str | None) -> None:
-    """Children of a run, or of one iteration, that are finished."""
+    """Children of a run, or of one leased iteration, that are finished.
+
+    Not before the lease ends: whoever gets it next asks for the same ones again.
+    """
+    inside = "" if iteration is None else f"{iteration}."
     over = [
         child_id
         for child_id, child in state.children.items()
-        if child.finished and child.run_id == run_id and iteration in (None, child.iteration)
+        if child.finished and child.run_id == run_id and f"{child.iteration}.".startswith(inside)
     ]
     for child_id in over:
         del state.children[child_id]

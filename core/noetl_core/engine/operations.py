@@ -112,6 +112,7 @@ def start_child(draft: Draft, wish: StartChild) -> None:
     child = ids.child_execution(
         draft.program.execution_id, held.run_id, iteration, wish.task, wish.task_run
     )
+    draft.answer(Verdict.ACCEPTED, child)
     if child in draft.state.children:
         return
     refusal = _refusal(draft, held)
@@ -132,7 +133,9 @@ def start_child(draft: Draft, wish: StartChild) -> None:
 
 
 def _refusal(draft: Draft, held: Held) -> str | None:
-    if held.run.cancelling is not None or draft.state.ending is not None:
+    # `final_step` runs when the end is decided, and may still ask.
+    ends = draft.state.ending is not None and not held.run.final
+    if held.run.cancelling is not None or ends:
         return "the run is being cancelled"
     limit = max_depth(draft)
     if draft.state.depth + 1 > limit:

@@ -283,6 +283,7 @@ class Decision:
     """After the events."""
     verdict: Verdict = Verdict.ACCEPTED
     message: str | None = None
+    """Words for whoever asked; to an accepted `StartChild`, the child's id."""
     expected: int = 0
     """With `AHEAD`, and where only some facts were taken: the number of the fact to go on with."""
 

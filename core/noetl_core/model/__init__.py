@@ -12,6 +12,7 @@ from typing import ClassVar
 from noetl_core.model.sections import (
     Defaults,
     DefaultTimeouts,
+    ExecutionFailure,
     Executor,
     ExecutorPolicy,
     ExecutorSpec,
@@ -110,6 +111,7 @@ __all__ = [
     "Backoff",
     "DefaultTimeouts",
     "Defaults",
+    "ExecutionFailure",
     "Executor",
     "ExecutorKind",
     "ExecutorPolicy",

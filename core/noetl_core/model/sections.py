@@ -94,6 +94,15 @@ class Failure(Record):
 
 
 @record
+class ExecutionFailure(Record):
+    """How the failure of a step is taken by the other branches (rule C7)."""
+
+    mode: FailureMode | None = key(
+        Choice(FailureMode, "C7.failure-mode"), "`fail_fast` or `best_effort`.", default=None
+    )
+
+
+@record
 class Limits(Record):
     """Bounds that end a runaway with a clear failure."""
 
@@ -135,7 +144,20 @@ class ResultDefaults(Record):
 
 
 @record
-class ExecutorPolicy(Record):
+class ReservedPolicy(Record):
+    """What v10 reserves in the policies of executor, step and loop (rule K5)."""
+
+    emit: Value = key(Placeholder(), "Reserved.", default=None)
+    ordering: Value = key(Placeholder(), "Reserved.", default=None)
+    backpressure: Value = key(Placeholder(), "Reserved.", default=None)
+    partitioning: Value = key(Placeholder(), "Reserved.", default=None)
+    tracing: Value = key(Placeholder(), "Reserved.", default=None)
+    quotas: Value = key(Placeholder(), "Reserved.", default=None)
+    compensation: Value = key(Placeholder(), "Reserved.", default=None)
+
+
+@record
+class ExecutorPolicy(ReservedPolicy):
     """Policy for the whole execution."""
 
     place: ClassVar[str] = "policy"
@@ -144,13 +166,11 @@ class ExecutorPolicy(Record):
         Rec(ResultDefaults), "How results are kept.", default=ResultDefaults()
     )
     limits: Limits = key(Rec(Limits), "Bounds on the execution.", default=Limits())
-    failure: Failure = key(
-        Rec(Failure), "`best_effort` lets other branches end first.", default=Failure()
+    failure: ExecutionFailure = key(
+        Rec(ExecutionFailure),
+        "`best_effort` lets other branches end first.",
+        default=ExecutionFailure(),
     )
-    emit: Value = key(Placeholder(), "Reserved.", default=None)
-    tracing: Value = key(Placeholder(), "Reserved.", default=None)
-    quotas: Value = key(Placeholder(), "Reserved.", default=None)
-    compensation: Value = key(Placeholder(), "Reserved.", default=None)
 
 
 @record

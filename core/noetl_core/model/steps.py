@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from noetl_core.model.sections import Failure, LayeredSpec, StepExecutor
+from noetl_core.model.sections import Failure, LayeredSpec, ReservedPolicy, StepExecutor
 from noetl_core.model.words import (
     Action,
     AtEnd,
@@ -98,17 +98,13 @@ class Lifecycle(Record):
 
 
 @record
-class StepPolicy(Record):
+class StepPolicy(ReservedPolicy):
     """Admission, lifecycle and failure of a step. Control actions belong to tasks."""
 
     place: ClassVar[str] = "policy"
     admit: Admit | None = key(Rec(Admit), "Who may enter; omitted: everyone.", default=None)
     lifecycle: Lifecycle = key(Rec(Lifecycle), "Time limits.", default=Lifecycle())
     failure: Failure = key(Rec(Failure), "How a failure is taken.", default=Failure())
-    emit: Value = key(Placeholder(), "Reserved.", default=None)
-    tracing: Value = key(Placeholder(), "Reserved.", default=None)
-    quotas: Value = key(Placeholder(), "Reserved.", default=None)
-    compensation: Value = key(Placeholder(), "Reserved.", default=None)
 
 
 @record
@@ -159,7 +155,7 @@ class StepSpec(InnerSpec):
 
 
 @record
-class LoopPolicy(Record):
+class LoopPolicy(ReservedPolicy):
     """How iterations are scheduled."""
 
     place: ClassVar[str] = "policy"
@@ -175,13 +171,6 @@ class LoopPolicy(Record):
         "`ctx` key → how writes of parallel iterations come together.",
         default_factory=dict,
     )
-    ordering: Value = key(Placeholder(), "Reserved.", default=None)
-    backpressure: Value = key(Placeholder(), "Reserved.", default=None)
-    partitioning: Value = key(Placeholder(), "Reserved.", default=None)
-    emit: Value = key(Placeholder(), "Reserved.", default=None)
-    tracing: Value = key(Placeholder(), "Reserved.", default=None)
-    quotas: Value = key(Placeholder(), "Reserved.", default=None)
-    compensation: Value = key(Placeholder(), "Reserved.", default=None)
 
 
 @record

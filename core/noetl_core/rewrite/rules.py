@@ -29,8 +29,9 @@ THEN_KEYS = (
 
 
 def else_rule(rule: Value, then_key: str) -> str:
-    body = as_mapping(as_mapping(rule).get("else"))
-    then = body or {then_key: True if then_key == "allow" else "continue"}
+    held = as_mapping(rule)
+    then = as_mapping(held.get("else")) or as_mapping(held.get("then"))
+    then = then or {then_key: True if then_key == "allow" else "continue"}
     return say("write", [{"else": {"then": then}}])
 
 
@@ -46,13 +47,31 @@ def written_as_do(word: str) -> Callable[[Value, Value], str]:
     """`then: {retry: {attempts: 3}}` → `then: {do: retry, attempts: 3}`."""
 
     def rewrite(value: Value, parent: Value) -> str:
-        then: dict[str, Value] = {"do": word}
-        if word == "jump" and isinstance(value, str):
-            then["to"] = value
-        elif word == "retry" and isinstance(value, int) and not isinstance(value, bool):
-            then["attempts"] = value
-        then |= {k: v for k, v in as_mapping(value).items() if k in THEN_KEYS}
-        return say("write", {"then": then})
+        return say("write", {"then": _done(word, value)})
+
+    return rewrite
+
+
+def _done(word: str, value: Value) -> dict[str, Value]:
+    then: dict[str, Value] = {"do": word}
+    if word == "jump":
+        then["to"] = value if isinstance(value, str) else "some_label"
+    elif word == "retry" and isinstance(value, int) and not isinstance(value, bool):
+        then["attempts"] = value
+    return then | {k: v for k, v in as_mapping(value).items() if k in THEN_KEYS}
+
+
+def misplaced_control(word: str) -> Callable[[Value, Value], str]:
+    """A control action outside a task's policy, with what was written beside it."""
+
+    def rewrite(value: Value, parent: Value) -> str:
+        if word == "rules":
+            rules: Value = canonical(value) if isinstance(value, list) else error_fails()
+        else:
+            beside = {k: v for k, v in as_mapping(parent).items() if k in THEN_KEYS}
+            then = beside if word == "do" else _done(word, value)
+            rules = [{"when": braced("outcome.status == 'error'"), "then": then}]
+        return say("write it in the task", {"spec": {"policy": {"rules": rules}}})
 
     return rewrite
 

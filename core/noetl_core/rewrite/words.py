@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from noetl_core.rewrite.rules import THEN_KEYS
 from noetl_core.rewrite.steps import arcs_of, tool_keys
 from noetl_core.rewrite.text import (
     as_guard,
@@ -79,6 +78,11 @@ def next_mode(value: Value, parent: Value) -> str:
 def root_vars(value: Value, parent: Value) -> str:
     lead = "inputs go to `workload` (what a run changes is `ctx`, written by a policy's `set_ctx`)"
     return say(lead, {"workload": canonical(value)})
+
+
+def root_result(value: Value, parent: Value) -> str:
+    lead = "what an execution gives back is its result"
+    return say(lead, {"executor": {"spec": {"result": canonical(value)}}})
 
 
 def step_vars(value: Value, parent: Value) -> str:
@@ -157,12 +161,3 @@ def skip_by_jump(value: Value, parent: Value) -> str:
     ]
     task: Value = {"name": "decide", "kind": "noop", "spec": {"policy": {"rules": rules}}}
     return say("put a task before it that jumps over it", {"tool": [task]})
-
-
-def misplaced_control(value: Value, parent: Value) -> str:
-    held = {k: v for k, v in as_mapping(parent).items() if k in THEN_KEYS}
-    then: dict[str, Value] = held or {"do": "retry", "attempts": 3}
-    rules: Value = [{"when": braced("outcome.status == 'error'"), "then": then}]
-    if isinstance(as_mapping(parent).get("rules"), list):
-        rules = as_mapping(parent)["rules"]
-    return say("write it in the task", {"spec": {"policy": {"rules": rules}}})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, TypeVar, cast, dataclass_transform
 
-from noetl_core.nodes import Entry, MappingNode, Node, ScalarNode
+from noetl_core.nodes import MappingNode, Node, ScalarNode
 from noetl_core.reading import Cursor
 from noetl_core.shape.base import Schema, Shape, T
 from noetl_core.shape.data import Data
@@ -38,6 +38,8 @@ class Key:
     shape: Shape[Value]
     doc: str
     required: bool
+    default: Value
+    """What it is where it is not written; meaningless where it must be."""
 
 
 _KEY = "noetl_key"
@@ -69,6 +71,7 @@ def record(cls: type[R]) -> type[R]:
     """A frozen model class whose fields are declared with `key`."""
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     made.keys = {k.name: k for k in _keys(made)}
+    made.required = tuple(k for k in made.keys.values() if k.required)
     return made
 
 
@@ -85,6 +88,7 @@ class Record:
 
     __slots__ = ()
     keys: ClassVar[dict[str, Key]]
+    required: ClassVar[tuple[Key, ...]]
     place: ClassVar[str] = ""
     """Which table of refused words applies here (see `legacy`)."""
     missing: ClassVar[Mapping[str, Missing]] = {}
@@ -96,7 +100,10 @@ def _keys(cls: type[Record]) -> Sequence[Key]:
     for f in fields(cls):  # type: ignore[arg-type]  # called on classes that `record` made
         shape, doc, name = f.metadata[_KEY]
         required = f.default is f.default_factory
-        found.append(Key(f.name, name or f.name.rstrip("_"), shape, doc, required))
+        default = None if required else f.default
+        if callable(f.default_factory):
+            default = f.default_factory()
+        found.append(Key(f.name, name or f.name.rstrip("_"), shape, doc, required, default))  # type: ignore[arg-type]  # not the mark for "none"
     return found
 
 
@@ -115,7 +122,7 @@ class Rec(Shape[R]):
 
     def blank(self) -> R:
         cls = self.cls
-        return cls(**{k.attribute: k.shape.blank() for k in cls.keys.values() if k.required})
+        return cls(**{k.attribute: k.shape.blank() for k in cls.required})
 
     def read(self, node: Node, at: Cursor) -> R:
         if isinstance(node, ScalarNode) and node.value is None:
@@ -133,31 +140,37 @@ class Rec(Shape[R]):
 
 
 def read_keys(
-    cls: type[Record], node: MappingNode, at: Cursor, others: frozenset[str] = frozenset()
+    cls: type[Record],
+    node: MappingNode,
+    at: Cursor,
+    others: frozenset[str] = frozenset(),
+    *,
+    complete: bool = True,
 ) -> dict[str, Value]:
-    """The arguments for `cls` from a mapping; unknown keys and missing ones are reported."""
+    """The arguments for `cls` from a mapping; unknown keys are reported, and missing ones where
+    the mapping must be complete."""
     given: dict[str, Value] = {}
     known, entries = cls.keys, node.entries
-    seen = 0
     # In the order of the model, so that nothing depends on the order in which keys are written.
-    for name, found in known.items():
-        entry = entries.get(name)
-        if entry is not None:
-            seen += 1
-            if not _is_null(entry) or isinstance(found.shape, Data):
-                given[found.attribute] = found.shape.read(entry.node, at.child(name, entry.node))
-                continue
-        if found.required:
-            _missing(cls, found, node, at)
+    present = [name for name in known if name in entries]
+    for name in present:
+        found, inner = known[name], entries[name].node
+        if not _is_null(inner) or isinstance(found.shape, Data):
+            given[found.attribute] = found.shape.read(inner, at.child(name, inner))
+    for found in cls.required:
+        if found.attribute not in given:
+            if complete:
+                entry = entries.get(found.name)
+                _missing(cls, found, entry.key_node if entry else node, at)
             given[found.attribute] = found.shape.blank()
-    if seen < len(entries):
+    if len(present) < len(entries):
         for name, entry in entries.items():
             if name not in known and name not in others:
                 at.unknown_key(entry, cls.place, [*known, *others], node)
     return given
 
 
-def _missing(cls: type[Record], found: Key, node: MappingNode, at: Cursor) -> None:
+def _missing(cls: type[Record], found: Key, node: Node, at: Cursor) -> None:
     special = cls.missing.get(found.name)
     if special is None:
         at.missing(found.name, found.doc, node)
@@ -165,20 +178,18 @@ def _missing(cls: type[Record], found: Key, node: MappingNode, at: Cursor) -> No
         at.missing(found.name, special.hint, node, special.code)
 
 
-def _is_null(entry: Entry) -> bool:
-    return isinstance(entry.node, ScalarNode) and entry.node.value is None
+def _is_null(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.value is None
 
 
 def dump_record(value: Record) -> dict[str, Value]:
     """A model instance as canonical data: defaults are left out."""
     dumped: dict[str, Value] = {}
-    for f in fields(value):  # type: ignore[arg-type]  # instances of classes that `record` made
-        held = getattr(value, f.name)
-        default = f.default_factory() if callable(f.default_factory) else f.default
-        if held == default and type(held) is type(default):
+    for k in value.keys.values():
+        held = getattr(value, k.attribute)
+        if held is k.default or (held == k.default and type(held) is type(k.default)):
             continue
-        shape, _, name = f.metadata[_KEY]
-        dumped[name or f.name.rstrip("_")] = shape.dump(held)
+        dumped[k.name] = k.shape.dump(held)
     return dumped
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from noetl_core.nodes import Node, ScalarNode
-from noetl_core.problems import nearest, shortened
+from noetl_core.problems import nearest_of_set, shortened
 from noetl_core.reading import Cursor
 from noetl_core.scalars import resolve
 from noetl_core.shape.base import Schema, Shape
@@ -162,7 +162,7 @@ class Choice(Shape[E]):
         try:
             return self._words(node.value)
         except ValueError:
-            close = nearest(node.value, [w.value for w in self._words])
+            close = nearest_of_set(node.value, [w.value for w in self._words])
             hint = f"did you mean `{close}`?" if close else None
             at.error(
                 self.code, f"expected {self.expected}, got `{shortened(node.value)}`", node, hint

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from jinja2 import nodes
 
 from noetl_core.templates import operators
-from noetl_core.templates.compiler import Compiler
+from noetl_core.templates.compiler import Compiler, Path
 from noetl_core.templates.data import when_truth
 from noetl_core.templates.errors import TemplateError
 from noetl_core.templates.frame import Frame
-from noetl_core.templates.undefined import Operand, Undefined
+from noetl_core.templates.undefined import Eval, Operand, Undefined
 
 if TYPE_CHECKING:
     from noetl_core.values import Value
@@ -41,10 +41,15 @@ Known: TypeAlias = "Mapping[tuple[str, ...], Value | Missing]"
 Guess: TypeAlias = "Operand | Unknown"
 
 
-def possible_truth(node: nodes.Expr, known: Known) -> bool | None:
+Leaves: TypeAlias = "dict[int, tuple[Eval, tuple[Path, ...]]]"
+"""The compiled leaves of one tree, by the identity of their nodes: the same guard is judged again
+and again, each time with other facts."""
+
+
+def possible_truth(node: nodes.Expr, known: Known, leaves: Leaves) -> bool | None:
     """The truth of a whole `when`, or None where it depends on what is not known."""
     try:
-        found = _Judge(known).judge(node)
+        found = _Judge(known, leaves).judge(node)
     except (TemplateError, RecursionError):
         # It fails whenever it is evaluated, and that is for the run to report, not a "never"; or
         # it is a chain so long that nobody needs an answer.
@@ -57,12 +62,15 @@ def possible_truth(node: nodes.Expr, known: Known) -> bool | None:
 class _Judge:
     """Evaluates a tree with gaps."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: Known, leaves: Leaves) -> None:
         self.known = known
+        self.leaves = leaves
         self.frame = Frame(_scope(known), strict=False)
 
     def judge(self, node: nodes.Node) -> Guess:
         match node:
+            case nodes.Const():
+                return node.value  # type: ignore[no-any-return]  # the parser makes scalars only
             case nodes.And():
                 return self._both(node.left, node.right, stop=False)
             case nodes.Or():
@@ -78,11 +86,13 @@ class _Judge:
 
     def _whole(self, node: nodes.Node) -> Guess:
         """A node that needs all of its inputs."""
-        compiler = Compiler("")
-        evaluate = compiler.compile(node)
-        if all(self._is_known(path) for path in compiler.paths):
-            return evaluate(self.frame)
-        return _UNKNOWN
+        compiled = self.leaves.get(id(node))
+        if compiled is None:
+            compiler = Compiler("")
+            evaluate = compiler.compile(node)
+            compiled = self.leaves[id(node)] = (evaluate, tuple(compiler.paths))
+        evaluate, paths = compiled
+        return evaluate(self.frame) if all(self._is_known(p) for p in paths) else _UNKNOWN
 
     def _is_known(self, path: tuple[str | int, ...]) -> bool:
         forms = [path] if path[0] in self.frame.scope else [path, ("workload", *path)]

@@ -33,6 +33,7 @@ class Template:
 
     __slots__ = (
         "_fixed",
+        "_leaves",
         "_parts",
         "_tree",
         "is_constant",
@@ -69,6 +70,7 @@ class Template:
         self.paths = paths
         self.outer_filter = outer_filter if self.is_native else None
         self._fixed = fixed
+        self._leaves: possible.Leaves = {}
         self._tree = tree if self.is_native else None
         self._parts = tuple(part for part in parts if part[1]) if self.is_native else parts
 
@@ -127,7 +129,9 @@ class Template:
             return self._fixed
         if not self.is_native:
             return self.truth({}) if self.is_constant else None
-        return possible.possible_truth(self._tree or _parsed(self.source), known)
+        if self._tree is None:
+            self._tree = _parsed(self.source)
+        return possible.possible_truth(self._tree, known, self._leaves)
 
 
 def _joined(frame: Frame, source: str, pieces: list[Operand]) -> str:

@@ -6,7 +6,6 @@ given. Every replica signs with the same key, which only the database holds.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 
 
@@ -24,8 +23,13 @@ class Capabilities:
         """The execution that this capability is good for, or None."""
         execution_id, _, shown = capability.partition(".")
         wanted = self._signature(execution_id, lease_id, epoch)
-        return execution_id if hmac.compare_digest(shown.encode(), wanted.encode()) else None
+        return execution_id if _same(shown, wanted) else None
 
     def _signature(self, execution_id: str, lease_id: str, epoch: int) -> str:
-        text = f"{execution_id}/{lease_id}/{epoch}".encode()
-        return hmac.new(self._key, text, hashlib.sha256).hexdigest()
+        text = f"{execution_id}/{lease_id}/{epoch}".encode("utf-8", "surrogatepass")
+        return hmac.digest(self._key, text, "sha256").hex()
+
+
+def _same(shown: str, wanted: str) -> bool:
+    """Headers may hold bytes that are no text; they are just not the same."""
+    return hmac.compare_digest(shown.encode("utf-8", "surrogatepass"), wanted.encode())

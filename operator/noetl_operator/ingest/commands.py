@@ -12,7 +12,8 @@ from noetl_core.values import Value
 from noetl_core.wire import Command, Knows, unknown_to
 from noetl_operator.clock import StoreClock
 from noetl_operator.ingest.capability import Capabilities
-from noetl_operator.live import Execution, Live
+from noetl_operator.live import Execution
+from noetl_operator.router import Router
 from noetl_operator.store.port import Leased
 
 
@@ -46,13 +47,13 @@ class Packer:
     """Makes messages of leased commands."""
 
     def __init__(
-        self, live: Live, clock: StoreClock, capabilities: Capabilities, ttl_s: float
+        self, router: Router, clock: StoreClock, capabilities: Capabilities, ttl_s: float
     ) -> None:
-        self._live, self._clock, self._capabilities = live, clock, capabilities
+        self._router, self._clock, self._capabilities = router, clock, capabilities
         self._ttl_s = ttl_s
 
     async def pack(self, given: Sequence[Given], knows: Knows) -> Packed:
-        held = {one.execution_id: await self._live.get(one.execution_id) for one in given}
+        held = {one.execution_id: await self._router.settled(one.execution_id) for one in given}
         commands = tuple(self._command(one, held[one.execution_id]) for one in given)
         digests, executions = unknown_to(knows, commands)
         playbooks: dict[str, Value] = {}

@@ -29,9 +29,11 @@ from noetl_core.wire import (
 )
 from noetl_operator.ingest.capability import Capabilities
 from noetl_operator.ingest.commands import Given, Packer, given_of
-from noetl_operator.ingest.waiting import Waiting
+from noetl_operator.ingest.waiting import Waiting, waited
+from noetl_operator.live import UnknownExecution
 from noetl_operator.router import Committed, Router, Want
 from noetl_operator.settings import OperatorSettings
+from noetl_operator.store import port
 from noetl_operator.store.durable import DurableStore
 
 
@@ -62,7 +64,8 @@ class Ingest:
 
     def _committed(self, committed: Committed) -> None:
         request = committed.execution.request
-        steps = {one.step for one in committed.transition.enqueue}
+        queued = [x for x in committed.transition.enqueue if x.lease_id not in committed.handed]
+        steps = {one.step for one in queued}
         pools = {request.pool_of(step) for step in steps}
         if committed.transition.requeue:
             pools |= {request.pool, *request.pools.values()}
@@ -73,11 +76,12 @@ class Ingest:
         """Commands for a worker; waits for some as long as it likes to."""
         until = time.monotonic() + min(request.wait_s, self._settings.long_poll_s)
         while True:
-            given = await self._lease(request.pool, request.worker, request.capacity)
-            left = until - time.monotonic()
-            if given or left <= 0 or self._stopping.is_set():
-                break
-            await self._waiting.wait(request.pool, left)
+            with self._waiting.watching(request.pool) as event:
+                given = await self._lease(request.pool, request.worker, request.capacity)
+                left = until - time.monotonic()
+                if given or left <= 0 or self._stopping.is_set():
+                    break
+                await waited(event, left)
         packed = await self._packer.pack(given, request.knows)
         return LeaseAnswer(
             commands=packed.commands, playbooks=packed.playbooks, workloads=packed.workloads
@@ -87,6 +91,9 @@ class Ingest:
         limit = min(capacity, self._settings.max_lease)
         if limit < 1:
             return []
+        if not self._router.leads:
+            # Only the leader knows `ctx` as it is now.
+            raise port.NotLeader("this replica does not lead")
         ttl = self._settings.lease_ttl_s
         return [given_of(one) for one in await self._store.lease(pool, worker, limit, ttl)]
 
@@ -110,7 +117,10 @@ class Ingest:
         if one.logs:
             await self._store.append_logs(execution_id, one.held, one.report.step, one.logs)
         trigger = one.report.trigger(one.held.lease_id)
-        decision = await self._router.apply(execution_id, trigger, want)
+        try:
+            decision = await self._router.apply(execution_id, trigger, want)
+        except UnknownExecution:
+            return RunAnswer(lease_id=one.held.lease_id, verdict=Verdict.GONE)
         return RunAnswer(
             lease_id=one.held.lease_id,
             verdict=decision.verdict,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
+from collections.abc import Iterator
 
 POLL_S = 1.0
 
@@ -23,15 +24,22 @@ class Waiting:
         for event in self._events.get(pool, ()):
             event.set()
 
-    async def wait(self, pool: str, seconds: float) -> None:
-        """Until something was queued for the pool, or a while has passed."""
+    @contextlib.contextmanager
+    def watching(self, pool: str) -> Iterator[asyncio.Event]:
+        """An event that is set when something was queued for the pool, from here on: whoever looks
+        into the queue begins to watch before, or what comes between is noticed late."""
         event = asyncio.Event()
         waiting = self._events[pool]
         waiting.add(event)
         try:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(event.wait(), timeout=min(seconds, POLL_S))
+            yield event
         finally:
             waiting.discard(event)
             if not waiting:
                 self._events.pop(pool, None)
+
+
+async def waited(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set, or a while has passed."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), timeout=min(seconds, POLL_S))

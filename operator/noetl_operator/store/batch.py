@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from datetime import datetime
+from datetime import UTC, datetime
 
 import orjson
 
@@ -40,6 +40,10 @@ STATEMENT = (
     + ", ".join(f"${i}::{kind}[]" for i, kind in enumerate(_TYPES, 3))
     + ")"
 )
+
+
+_AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
+"""When an execution is due that is not through with what it has to do."""
 
 
 class Batch:
@@ -92,7 +96,7 @@ class Batch:
             state=orjson.dumps(state).decode(),
             phase=state.phase.value,
             head=head,
-            due=moment(one.events[-1].timestamp if one.again else one.due_at),
+            due=_AT_ONCE if one.again else moment(one.due_at),
             finished=moment(state.finished_at),
         )
 

@@ -45,6 +45,9 @@ class DurableStore(EventStore, Protocol):
         self, execution_id: str, held: Held, step: str | None, lines: Sequence[LogLine]
     ) -> None: ...
 
+    async def prolong(self, shard: int, seconds: float) -> None:
+        """No lease of the shard ends before that many seconds from now."""
+
     async def action_later(self, action_id: int) -> None:
         """It could not be done now: tried again after a while that grows."""
 

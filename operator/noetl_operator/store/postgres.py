@@ -37,6 +37,9 @@ _REFUSALS: dict[str, type[port.StoreError]] = {
     "NO003": port.NotLeader,
     "23505": port.Duplicate,
 }
+_AWAY = ("08", "25", "40", "53", "55", "57", "58")
+"""Classes of errors after which trying again may help: no connection, a standby, a deadlock, no
+resources, a lock, a shutdown, the disk."""
 _TOO_MANY_HEADS = 50_000
 """How many chain heads are remembered before all are forgotten and read again when needed."""
 
@@ -46,7 +49,8 @@ class PostgresStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._heads: dict[str, bytes] = {}
+        self._heads: dict[str, tuple[int, bytes]] = {}
+        """The hash of an execution's event number so-and-so: a fact that stays true."""
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -54,7 +58,7 @@ class PostgresStore:
         """Open a pool of connections, bring the schema up to date, close it all in the end."""
         with _translated():
             pool = await asyncpg.create_pool(
-                dsn, min_size=1, max_size=connections, command_timeout=60
+                dsn, min_size=1, max_size=connections, command_timeout=60, reset=_keep
             )
         try:
             with _translated():
@@ -90,6 +94,12 @@ class PostgresStore:
     async def create(self, request: port.NewExecution) -> str:
         document = orjson.dumps(request.document).decode()
         await self._execute("keep_playbook", request.digest, document)
+        # Somebody else's execution of the same key may be written and not yet visible: look again.
+        while (found := await self._created(request)) is None:
+            continue
+        return found
+
+    async def _created(self, request: port.NewExecution) -> str | None:
         parent = request.parent
         row = await self._row(
             "create",
@@ -111,14 +121,13 @@ class PostgresStore:
             orjson.dumps(request.pools).decode(),
             orjson.dumps(State(execution_id=request.execution_id)).decode(),
         )
-        assert row is not None
-        return str(row["execution_id"])
+        return None if row is None else str(row["execution_id"])
 
     async def load(self, execution_id: str) -> port.Snapshot | None:
         row = await self._row("load", execution_id)
         if row is None:
             return None
-        self._remember(execution_id, bytes(row["head"]))
+        self._remember(execution_id, row["seq"], bytes(row["head"]))
         return port.Snapshot(request=_request(row), state=decode_state(orjson.loads(row["state"])))
 
     async def playbook(self, digest: str) -> dict[str, Value] | None:
@@ -132,29 +141,33 @@ class PostgresStore:
         hands: Mapping[str, Hand] | None = None,
     ) -> None:
         """All of the transitions or none; see `noetl.commit`."""
-        for one in transitions:
-            if one.execution_id not in self._heads:
-                head = await self._pool_value(
-                    "SELECT head FROM noetl.execution WHERE execution_id = $1", one.execution_id
-                )
-                self._remember(one.execution_id, bytes(head or b""))
-        batch = Batch(shard, self._heads, hands or {})
+        batch = Batch(shard, await self._heads_before(transitions), hands or {})
         for one in transitions:
             batch.add(one)
-        try:
-            with _translated():
-                await self._pool.execute(STATEMENT, *batch.arguments())
-        except port.StoreError:
-            for one in transitions:
-                self._heads.pop(one.execution_id, None)
-            raise
-        for execution_id, head in batch.heads.items():
-            self._remember(execution_id, head)
+        with _translated():
+            await self._pool.execute(STATEMENT, *batch.arguments())
+        for one in transitions:
+            self._remember(one.execution_id, one.state.seq, batch.heads[one.execution_id])
 
-    def _remember(self, execution_id: str, head: bytes) -> None:
+    async def _heads_before(self, transitions: Sequence[Transition]) -> dict[str, bytes]:
+        """The hashes that the new events follow."""
+        found: dict[str, bytes] = {}
+        missing: list[str] = []
+        for one in transitions:
+            seq, head = self._heads.get(one.execution_id, (0, b""))
+            found[one.execution_id] = head
+            if seq != one.expected:
+                missing.append(one.execution_id)
+        for row in await self._rows("heads", missing) if missing else ():
+            found[str(row["execution_id"])] = bytes(row["head"])
+        return found
+
+    def _remember(self, execution_id: str, seq: int, head: bytes) -> None:
         if len(self._heads) > _TOO_MANY_HEADS:
             self._heads.clear()
-        self._heads[execution_id] = head
+        # What was read before a commit may arrive after it.
+        if seq > self._heads.get(execution_id, (0, b""))[0]:
+            self._heads[execution_id] = seq, head
 
     # The queue
 
@@ -181,6 +194,9 @@ class PostgresStore:
         ids, epochs = [one.lease_id for one in leases], [one.epoch for one in leases]
         rows = await self._rows("heartbeat", ids, epochs, ttl_s)
         return {str(row["lease_id"]): row["stop"] for row in rows}
+
+    async def prolong(self, shard: int, seconds: float) -> None:
+        await self._execute("prolong", shard, seconds)
 
     async def expired(self, shard: int, limit: int) -> list[port.Expired]:
         rows = await self._rows("expired", shard, limit)
@@ -216,14 +232,15 @@ class PostgresStore:
         return [event_of(row) for row in await self._rows("events", execution_id, after, limit)]
 
     async def iterations(self, execution_id: str, run_id: str) -> list[IterationEnd]:
-        ends: list[IterationEnd] = []
+        # Of one that ended twice (a redelivered run), the later.
+        ends: dict[str, IterationEnd] = {}
         for row in await self._rows("iterations", execution_id, run_id):
             payload = orjson.loads(row["payload"])
             failed = row["name"] == "loop.iteration.failed"
-            ends.append(
-                IterationEnd(row["iteration"], payload.get("result"), failed, payload.get("writes"))
+            ends[row["iteration"]] = IterationEnd(
+                row["iteration"], payload.get("result"), failed, payload.get("writes")
             )
-        return ends
+        return list(ends.values())
 
     async def frames(self, execution_id: str, run_id: str) -> dict[str, int]:
         rows = await self._rows("frames", execution_id, run_id)
@@ -305,6 +322,11 @@ class PostgresStore:
             await self._pool.execute(query(name), *args)
 
 
+async def _keep(connection: object) -> None:
+    """Connections go back to the pool as they are: no statement here leaves anything behind, and
+    asyncpg's own reset would cost a round trip each time."""
+
+
 def event_of(row: asyncpg.Record) -> Event:
     context: dict[str, Value] = {
         "step": row["step"],
@@ -372,8 +394,8 @@ def _translated() -> Iterator[None]:
         refusal = _REFUSALS.get(error.sqlstate or "")
         if refusal is not None:
             raise refusal(type(error).__name__) from None
-        if (error.sqlstate or "")[:2] in ("08", "53", "57"):
+        if (error.sqlstate or "")[:2] in _AWAY:
             raise port.Unavailable(f"{type(error).__name__} ({error.sqlstate})") from None
         raise
-    except (OSError, asyncpg.InterfaceError, TimeoutError) as error:
+    except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError, TimeoutError) as error:
         raise port.Unavailable(type(error).__name__) from None

@@ -114,6 +114,12 @@ RETURNING *;
 -- name: heartbeat
 SELECT * FROM noetl.heartbeat($1, $2, make_interval(secs => $3));
 
+-- name: prolong
+UPDATE noetl.step_run s SET lease_until = clock_timestamp() + make_interval(secs => $2)
+FROM noetl.execution x
+WHERE x.execution_id = s.execution_id AND x.shard = $1
+  AND s.lease_until < clock_timestamp() + make_interval(secs => $2);
+
 -- name: expired
 SELECT s.execution_id, s.lease_id, s.epoch FROM noetl.step_run s JOIN noetl.execution x USING (execution_id)
 WHERE s.lease_until < clock_timestamp() AND x.shard = $1
@@ -154,7 +160,10 @@ SELECT coalesce(iteration, '') AS iteration, payload FROM noetl.event
 WHERE execution_id = $1 AND run_id = $2 AND name IN ('loop.started', 'loop.opened');
 
 -- name: put_result
-INSERT INTO noetl.result (key, content) VALUES ($1, $2) ON CONFLICT DO NOTHING;
+-- One that is there is young again: the sweep must not take it before its use is noted.
+INSERT INTO noetl.result AS r (key, content) VALUES ($1, $2)
+ON CONFLICT (key) DO UPDATE SET created_at = clock_timestamp()
+WHERE r.created_at < clock_timestamp() - interval '10 minutes';
 
 -- name: use_result
 INSERT INTO noetl.result_use VALUES ($1, $2) ON CONFLICT DO NOTHING;
@@ -227,6 +236,9 @@ WHERE parent_id = $1 ORDER BY execution_id;
 -- Events with the text of their payload and their hash as stored, to be verified.
 SELECT *, payload::text AS payload_text FROM noetl.event WHERE execution_id = $1 AND seq > $2 ORDER BY seq LIMIT $3;
 
+-- name: heads
+SELECT execution_id, head FROM noetl.execution WHERE execution_id = ANY ($1);
+
 -- name: head
 SELECT head, seq, state, phase FROM noetl.execution WHERE execution_id = $1;
 
@@ -242,3 +254,46 @@ SELECT noetl.drop_partition($1);
 
 -- name: sweep_results
 SELECT noetl.sweep_results(make_interval(secs => $1), $2);
+
+-- name: object_link
+-- The execution of an object: the first one that is named stays.
+WITH made AS (
+  INSERT INTO noetl.object (uid, execution_id, namespace, name, spec_key, playbook_generation)
+  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING *)
+SELECT * FROM made UNION ALL SELECT * FROM noetl.object WHERE uid = $1 LIMIT 1;
+
+-- name: object_links
+SELECT * FROM noetl.object WHERE namespace = $1 AND name = $2;
+
+-- name: object_all
+-- Every object that should be there.
+SELECT * FROM noetl.object WHERE removed_at IS NULL;
+
+-- name: object_of
+SELECT * FROM noetl.object WHERE execution_id = $1 ORDER BY created_at DESC LIMIT 1;
+
+-- name: object_adopt
+-- An object that the operator removed is there again: it gets the outcome that is on record.
+UPDATE noetl.object SET uid = $3, removed_at = NULL, adopted = true
+WHERE uid = (SELECT uid FROM noetl.object WHERE namespace = $1 AND spec_key = $2 AND removed_at IS NOT NULL
+             ORDER BY created_at DESC LIMIT 1)
+RETURNING *;
+
+-- name: object_removed
+UPDATE noetl.object SET removed_at = clock_timestamp() WHERE uid = $1;
+
+-- name: object_unlink
+DELETE FROM noetl.object WHERE uid = $1;
+
+-- name: object_view
+-- An execution as its status shows it.
+SELECT execution_id, namespace, name, playbook, digest, state, created_at, problems FROM noetl.execution
+WHERE execution_id = $1;
+
+-- name: object_namespace
+SELECT namespace FROM noetl.execution WHERE execution_id = $1;
+
+-- name: object_latest
+-- The last execution of a name, other than one.
+SELECT execution_id FROM noetl.execution WHERE namespace = $1 AND name = $2 AND execution_id <> $3
+ORDER BY execution_id DESC LIMIT 1;

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -78,7 +78,7 @@ class HttpTool:
             return Outcome(error=fault(ErrorKind.SCHEMA, "BAD_VERIFY", f"`verify`: {error}").error)
 
 
-def _maker(verify: Verify, settings: ToolSettings):  # type: ignore[no-untyped-def]
+def _maker(verify: Verify, settings: ToolSettings) -> Callable[[], Awaitable[Transports]]:
     async def make() -> Transports:
         return Transports(verify, settings.allow_link_local)
 

@@ -10,7 +10,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]  # the stubs lack it
 
 import httpcore
 import httpx

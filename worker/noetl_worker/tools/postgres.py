@@ -38,7 +38,7 @@ _DEFINING = frozenset(["create", "alter", "drop", "do", "call", "import", "trunc
 class PostgresArgs(SqlArgs):
     auth: str = Field(min_length=1)
     table: str | None = Field(None, min_length=1)
-    rows: list[Value] | None = None
+    rows: list[Any] | None = None
 
     @model_validator(mode="after")
     def _something_to_do(self) -> PostgresArgs:
@@ -163,9 +163,9 @@ class _Work:
         """Rows in pieces: a large set is never in memory as a whole."""
         sink = RowSink(plan.columns, self._fetch, self._ctx)
         try:
-            cursor = await plan.statement.cursor(*self._encoded(plan, bound))
+            cursor = await plan.statement.cursor(*plan.encoded(bound.values))
             while chunk := await cursor.fetch(CHUNK_ROWS):
-                sink.add([self._converted(row) for row in chunk])
+                sink.add([self._converted(plan, row) for row in chunk])
                 if len(chunk) < CHUNK_ROWS:
                     break
             return await sink.result()
@@ -173,22 +173,22 @@ class _Work:
             sink.close()
 
     async def _fetched(self, plan: Plan, bound: BoundSql) -> dict[str, Value]:
-        rows = await plan.statement.fetch(*self._encoded(plan, bound))
+        rows = await plan.statement.fetch(*plan.encoded(bound.values))
         if not plan.columns:
             return affected(_count(plan.statement.get_statusmsg()), self._fetch)
         sink = RowSink(plan.columns, self._fetch, self._ctx)
         try:
-            sink.add([self._converted(row) for row in rows])
+            sink.add([self._converted(plan, row) for row in rows])
             return await sink.result()
         finally:
             sink.close()
 
-    def _encoded(self, plan: Plan, bound: BoundSql) -> list[object]:
-        return plan.encoded(bound.values)
-
-    def _converted(self, row: Any) -> list[Value]:
+    def _converted(self, plan: Plan, row: Any) -> list[Value]:
         convert = self._convert
-        return [convert(value) for value in row.values()]
+        found = [convert(value) for value in row.values()]
+        for index in plan.chars:
+            found[index] = postgres_values.char_text(row[index])
+        return found
 
 
 def _word(bound: BoundSql) -> str:

@@ -40,6 +40,9 @@ def of_server(error: Exception, where: str = "") -> TaskError:
     """An error that the server reported, or that the driver words in the server's terms."""
     sqlstate = str(getattr(error, "sqlstate", None) or "XX000")
     message = str(getattr(error, "message", None) or (error.args[0] if error.args else ""))
+    if getattr(error, "severity", None) is None and sqlstate[:2] == "22":
+        # The driver's own words quote the value.
+        message = "a value cannot be written as the type that the statement wants"
     hint, constraint = getattr(error, "hint", None), getattr(error, "constraint_name", None)
     if constraint and str(constraint) not in message:
         message = f"{message} (constraint {constraint})"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,7 @@ from noetl_core.values import Value
 from noetl_worker.tools import postgres_errors
 from noetl_worker.tools.postgres_connect import Session
 from noetl_worker.tools.postgres_types import NoLiteral, PgType, writer
+from noetl_worker.tools.postgres_values import CHAR
 from noetl_worker.tools.sql_common import SqlFailed, column_names, json_text
 
 _OPEN = frozenset({"42P18", "42P08"})
@@ -37,6 +38,8 @@ class Plan:
     statement: Any
     columns: list[str]
     encoders: tuple[Encoder, ...]
+    chars: tuple[int, ...] = ()
+    """Columns of the type `"char"`."""
     fresh: bool = False
     """Made just now: what the server says about it is not due to an old plan."""
 
@@ -102,7 +105,7 @@ async def plan_of(session: Session, bound: BoundSql) -> Plan:
     if found is None:
         found = await _Planner(session, bound).plan()
         session.plans.put(key, found)
-        return Plan(found.statement, found.columns, found.encoders, fresh=True)
+        return replace(found, fresh=True)
     return found
 
 
@@ -114,7 +117,8 @@ class _Planner:
 
     async def plan(self) -> Plan:
         statement, casts = await self._determined()
-        columns = column_names(one.name for one in statement.get_attributes())
+        attributes = statement.get_attributes()
+        chars = (i for i, one in enumerate(attributes) if one.type.oid == CHAR)
         types = await self._types(statement)
         statement, casts, types = await self._fitting(statement, casts, types)
         encoders = [self._direct(index, kind) for index, kind in enumerate(types)]
@@ -127,11 +131,12 @@ class _Planner:
             statement = await self._prepared({**casts, **written})
         return Plan(
             statement,
-            columns,
+            column_names(one.name for one in attributes),
             tuple(
                 encoder or self._written(index, kind)
                 for index, (kind, encoder) in enumerate(zip(types, encoders, strict=True))
             ),
+            tuple(chars),
         )
 
     async def _types(self, statement: Any) -> list[PgType]:
@@ -162,20 +167,25 @@ class _Planner:
         except asyncpg.PostgresError as error:
             if error.sqlstate not in _RETYPE:
                 raise
-            better = await self._first_that_works(range(len(self._kinds)), {})
+            everything = list(range(len(self._kinds)))
+            better = await self._first_that_works(self._typed(everything), {})
+            better = better or await self._first_that_works(everything, {})
             if better is None:
                 raise
             return better
 
+    def _typed(self, indices: list[int]) -> list[int]:
+        """Those whose values say more about a type than a quoted literal does."""
+        return [index for index in indices if self._kinds[index] not in ("null", "text")]
+
     async def _first_that_works(
-        self, indices: range | list[int], casts: Mapping[int, str]
+        self, indices: list[int], casts: Mapping[int, str]
     ) -> tuple[Any, dict[int, str]] | None:
         """Prepared with casts of these parameters to the types of their values."""
         import asyncpg
 
-        typed = [i for i in indices if self._kinds[i] not in ("null", "text")]
-        for own in (_own_type, _other_type) if typed else ():
-            wanted = {**casts, **{index: own(self._kinds[index]) for index in typed}}
+        for own in (_own_type, _other_type) if indices else ():
+            wanted = {**casts, **{index: own(self._kinds[index]) for index in indices}}
             try:
                 return await self._prepared(wanted), wanted
             except asyncpg.PostgresError as error:

@@ -56,12 +56,15 @@ SELECT t.oid, quote_ident(n.nspname) || '.' || quote_ident(t.typname) AS name, t
        t.typtype::text AS kind, t.typcategory::text AS category, t.typbasetype AS base,
        CASE WHEN t.typcategory = 'A' THEN t.typelem ELSE 0 END AS element,
        coalesce(e.typdelim::text, ',') AS delimiter,
-       ARRAY(SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid
-             AND t.typtype = 'c' AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) AS names,
-       ARRAY(SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid
-             AND t.typtype = 'c' AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) AS types
+       f.names, f.types
 FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem
+CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(a.attname ORDER BY a.attnum), '{}') AS names,
+           coalesce(array_agg(a.atttypid ORDER BY a.attnum), '{}') AS types
+    FROM pg_catalog.pg_attribute a
+    WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+) f
 WHERE t.oid = ANY($1::oid[])
 """
 

@@ -8,7 +8,7 @@ by the type of the Python value.
 from __future__ import annotations
 
 import base64
-import ipaddress
+import contextlib
 import json
 import struct
 from collections.abc import Callable
@@ -116,10 +116,11 @@ def _clock_part(microseconds: int) -> str:
 def _real(found: bytes) -> float:
     """A float of 4 bytes with no more digits than it has."""
     value: float = struct.unpack("!f", found)[0]
-    for digits in range(6, 9):
+    for digits in range(1, 10):
         short = float(f"{value:.{digits}g}")
-        if abs(short) < 3.4e38 and struct.pack("!f", short) == found:
-            return short
+        with contextlib.suppress(OverflowError):
+            if struct.pack("!f", short) == found:
+                return short
     return value
 
 
@@ -141,8 +142,12 @@ def _jsonb(found: bytes) -> Parsed:
     return Parsed(parsed_json(found[1:]))
 
 
-def _char(found: bytes) -> str:
-    return found.decode("latin-1").rstrip("\0")
+CHAR = 18
+"""The type `"char"`, which the driver yields as bytes and lets nobody change."""
+
+
+def char_text(found: bytes | None) -> Value:
+    return None if found is None else found.decode("latin-1").rstrip("\0")
 
 
 def _as_it_is(value: object) -> Any:
@@ -157,7 +162,6 @@ _CODECS: dict[str, tuple[str, Callable[[Any], object], Callable[[Any], Any]]] = 
     "timetz": ("tuple", _timetz, _as_it_is),
     "interval": ("tuple", lambda found: interval_text(*found), _as_it_is),
     "float4": ("binary", _real, lambda value: struct.pack("!f", value)),
-    "char": ("binary", _char, str.encode),
     "json": ("binary", _json, str.encode),
     "jsonb": ("binary", _jsonb, lambda text: b"\x01" + text.encode()),
 }
@@ -200,7 +204,6 @@ def converter(*, exact: bool) -> Convert:
         asyncpg.Record: lambda value: {name: convert(one) for name, one in value.items()},
         asyncpg.Range: lambda value: _range(value, convert),
         asyncpg.BitString: lambda value: value.as_string().replace(" ", ""),
-        ipaddress.IPv4Address: str,
     }
     return convert
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict
@@ -51,15 +51,16 @@ class SqlArgs(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     command: str | list[str] | None = None
-    params: list[Value] | dict[str, Value] | None = None
+    params: list[Any] | dict[str, Any] | None = None
     fetch: Fetch | None = None
 
 
 def connect_timeout(spec: Value) -> float:
     """Seconds to connect; what a task may take as a whole is its driver's to see to (rule D9)."""
     seconds = spec.get("connect") if isinstance(spec, dict) else spec
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return min(float(seconds), CONNECT_S) if is_number else CONNECT_S
+    if isinstance(seconds, int | float):
+        return min(float(seconds), CONNECT_S)
+    return CONNECT_S
 
 
 @functools.lru_cache(maxsize=512)

@@ -79,6 +79,7 @@ DECLARE
   made integer := 0;
   part text;
 BEGIN
+  PERFORM pg_advisory_xact_lock(7235417, 1);  -- replicas do this at the same time
   FOR i IN 0 .. weeks_ahead + 1 LOOP
     part := 'event_' || to_char(week AT TIME ZONE 'UTC', 'IYYY"w"IW');
     IF to_regclass('noetl.' || part) IS NULL THEN
@@ -185,7 +186,7 @@ RETURNS SETOF noetl.step_run LANGUAGE sql AS $$
   RETURNING s.*
 $$;
 
--- Rows are taken in one order, and none is waited for: a commit that ends a lease holds it already.
+-- Rows are taken in one order, the same that commits take: the two never wait for each other in a circle.
 CREATE FUNCTION noetl.heartbeat(p_lease uuid[], p_epoch bigint[], p_ttl interval)
 RETURNS TABLE (lease_id uuid, stop boolean) LANGUAGE sql AS $$
   WITH held AS MATERIALIZED (
@@ -215,16 +216,21 @@ CREATE FUNCTION noetl.commit(
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   n integer;
+  fenced uuid[];
 BEGIN
   PERFORM 1 FROM noetl.engine_shard WHERE shard = p_shard AND epoch = p_epoch FOR SHARE;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'not the leader of shard %', p_shard USING ERRCODE = 'NO003';
   END IF;
+  -- All rows of the queue that follow are locked here, in the one order that heartbeats take as well.
+  fenced := held_id || ended_id || requeue_id || revoke_id || stop_id;
+  IF cardinality(fenced) > 0 THEN
+    PERFORM 1 FROM noetl.step_run WHERE lease_id = ANY (fenced) ORDER BY lease_id FOR UPDATE;
+  END IF;
   IF cardinality(held_id) > 0 THEN
     PERFORM 1 FROM noetl.step_run s
       JOIN unnest(held_id, held_epoch) AS t (lease_id, epoch) ON s.lease_id = t.lease_id AND s.epoch = t.epoch
-      WHERE s.lease_until IS NOT NULL
-      ORDER BY s.lease_id FOR UPDATE OF s;
+      WHERE s.lease_until IS NOT NULL;
     GET DIAGNOSTICS n = ROW_COUNT;
     IF n <> cardinality(held_id) THEN
       RAISE EXCEPTION 'a lease is in other hands' USING ERRCODE = 'NO001';
@@ -239,7 +245,7 @@ BEGIN
     END IF;
   END IF;
   IF cardinality(requeue_id) > 0 THEN
-    UPDATE noetl.step_run s SET owner = NULL, lease_until = NULL, run_at = clock_timestamp()
+    UPDATE noetl.step_run s SET owner = NULL, lease_until = NULL, stop = false, run_at = clock_timestamp()
       FROM unnest(requeue_id, requeue_epoch) AS t (lease_id, epoch)
       WHERE s.lease_id = t.lease_id AND s.epoch = t.epoch AND s.lease_until IS NOT NULL;
     GET DIAGNOSTICS n = ROW_COUNT;
@@ -267,8 +273,11 @@ BEGIN
     SELECT * FROM unnest(e_execution, e_seq, e_id, e_name, e_at, e_source, e_step, e_run, e_task, e_attempt,
                          e_iteration, e_payload, e_hash);
   IF cardinality(r_key) > 0 THEN
-    INSERT INTO noetl.result (key, content) SELECT DISTINCT ON (k) k, c FROM unnest(r_key, r_content) AS t (k, c)
-      ON CONFLICT DO NOTHING;
+    -- One that is there is young again: the sweep must not take it before its use is noted.
+    INSERT INTO noetl.result AS r (key, content)
+      SELECT DISTINCT ON (k) k, c FROM unnest(r_key, r_content) AS t (k, c) ORDER BY k
+      ON CONFLICT (key) DO UPDATE SET created_at = clock_timestamp()
+      WHERE r.created_at < clock_timestamp() - interval '10 minutes';
     INSERT INTO noetl.result_use SELECT * FROM unnest(r_execution, r_key) ON CONFLICT DO NOTHING;
   END IF;
   IF cardinality(q_lease) > 0 THEN
@@ -324,7 +333,7 @@ BEGIN
     SELECT r.key FROM noetl.result r
     WHERE r.created_at < clock_timestamp() - p_older
       AND NOT EXISTS (SELECT 1 FROM noetl.result_use u WHERE u.key = r.key)
-    LIMIT p_limit);
+    LIMIT p_limit FOR UPDATE OF r SKIP LOCKED);
   GET DIAGNOSTICS n = ROW_COUNT;
   RETURN n;
 END $$;
