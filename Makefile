@@ -74,6 +74,8 @@ requirements: ## resolve requirements/*.txt anew (pinned and hashed, without ind
 	  $(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --custom-compile-command "make requirements" $(ARGS) --extra $$extra pyproject.toml -o requirements/$$extra.txt || exit 1; \
 	done
+	echo 'hatchling>=1.27' | $(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --custom-compile-command "make requirements" $(ARGS) - -o requirements/build.txt
 	rm -rf $(VENV)-lock
 
 clean: ## remove what make made (the virtual environment and caches)

@@ -26,8 +26,9 @@ from noetl_core.values import Value
 
 MAX_DEPTH = 100
 """How deep values may nest."""
-MAX_NODES = 200_000
-"""How many values one document may hold, aliases written out."""
+MAX_NODES = 500_000
+"""How many values one document may hold, aliases written out: some 3,000 rich steps. It bounds the
+time and the memory that a hostile file takes, to seconds and a few hundred megabytes."""
 
 _TAGS = {f"tag:yaml.org,2002:{name}": name for name in ("str", "int", "float", "bool", "null")}
 _COLLECTION_TAGS = frozenset({"!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})

@@ -184,6 +184,9 @@ class Cursor(NamedTuple):
         return Cursor(self.reading, path, written)
 
     def _compiled(self, node: Node, text: str, scope: Scope, *, is_guard: bool) -> Template:
+        if self.reading.found.is_full(Severity.ERROR):
+            # Nothing more is told of this file; what a wrong template costs most is its hint.
+            return _NOTHING
         try:
             made = compile_when(text) if is_guard else compile_template(text)
         except TemplateProblems as wrong:

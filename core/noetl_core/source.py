@@ -31,8 +31,9 @@ from noetl_core.nodes import (
 )
 from noetl_core.problems import Problem, ProblemList
 
-MAX_BYTES = 4 * 1024 * 1024
-"""The largest file that is read. A Kubernetes object is smaller than half of that."""
+MAX_BYTES = 8 * 1024 * 1024
+"""The largest file that is read. A Kubernetes object is far smaller; generated documents may be
+large."""
 MAX_DOCUMENTS = 1000
 """How many documents of one file are read."""
 

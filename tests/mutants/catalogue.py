@@ -11,6 +11,8 @@ class Mutant:
     module: str
     search: str
     replace: str
+    first: int = 0
+    """The seed to begin with, where it is known which one catches it; all others follow."""
 
 
 ENGINE = "noetl_core.engine"
@@ -73,6 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
         f"{ENGINE}.evolve",
         "known = loops.forget(state, fact.run_id, old)",
         "known = old.total",
+        first=192,
     ),
     # Admission, arcs, joins.
     Mutant(
@@ -116,6 +119,7 @@ MUTANTS: tuple[Mutant, ...] = (
         f"{ENGINE}.joins",
         "    for token in tokens:\n        args.update(token.args)",
         "    for token in reversed(tokens):\n        args.update(token.args)",
+        first=772,
     ),
     # Loops.
     Mutant(
@@ -148,6 +152,7 @@ MUTANTS: tuple[Mutant, ...] = (
         f"{ENGINE}.runs",
         "    if not plan.best_effort:\n        fail(",
         "    if True:\n        fail(",
+        first=536,
     ),
     Mutant(
         "begin-while-suspended",
@@ -173,6 +178,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "noetl_core.pipeline.run",
         "self._tell.task, self._tell.attempt = task.label, 1",
         "self._tell.task = task.label",
+        first=520,
     ),
     Mutant(
         "retry-once-more",

@@ -66,6 +66,8 @@ class _Maker:
         self.joins = self.choose_joins()
         self.gates: list[str] = []
         self.tasks = Tasks(random, self.is_line)
+        self.ordered = False
+        """Of the step that is made: whether all it does has one order."""
 
     def chance(self, percent: int) -> bool:
         return self.random.randrange(100) < percent
@@ -88,12 +90,14 @@ class _Maker:
         script = Script(self.random.randrange(1 << 30), self.tasks.rates)
         patches: tuple[Doc, ...] = tuple({gate: True} for gate in self.gates)
         end = Reference(playbook, script, patches=patches).run()
-        self.note_races(end)
+        self.note_races(end, json.dumps(document))
         repeats = not self.tasks.accumulates
         return Made(document, playbook, script, patches, self.is_line, repeats, end)
 
-    def note_races(self, end: End) -> None:
-        """Reducers of two runs of one step meet in an order that nothing fixes."""
+    def note_races(self, end: End, text: str) -> None:
+        """Reducers of two runs of one step meet in an order that nothing fixes, and whoever reads
+        what a failed parallel loop may or may not have written has a choice of ends."""
+        end.ambiguous |= any(f"ctx.{key} " in text for key in end.uncertain)
         if not self.is_line:
             end.uncertain |= {f"r_{step}" for step, runs in end.runs.items() if runs > 1}
         end.uncertain |= set(self.gates)
@@ -142,6 +146,8 @@ class _Maker:
             if name in self.joins:
                 reads["via"] = "{{ args.via | default('') }}"
             self.tasks.fill(step, args=reads)
+        loop = step.get("loop")
+        self.ordered = self.tasks.has_order(loop if isinstance(loop, dict) else None)
         arcs = self.arcs(index)
         if arcs or "tool" not in step:
             step["next"] = {"spec": {"mode": self.mode()}, "arcs": arcs}
@@ -216,10 +222,12 @@ class _Maker:
             "{{ workload.flag }}",
             "{{ event.loop.failed | default(0) == 0 }}",
         ]
+        if self.ordered:
+            # Of a parallel loop that fails it is open which iteration's error is told.
+            fixed.append("{{ event.error.kind == 'timeout' }}")
         if self.is_line:
             fixed += [
                 "{{ ctx.k_s0 | default(0) is number }}",
-                "{{ event.error.kind == 'timeout' }}",
                 "{{ (ctx.r_s0 | default([])) is defined }}",
                 "{{ ctx.k_s1 | default(0) > 2 }}",
             ]

@@ -120,6 +120,8 @@ class Tasks:
         if self.chance(50):
             rules.append(self.rule("{{ outcome.status == 'ok' }}", {"do": "continue"}))
             rules.append({"else": {"then": {"do": self.random.choice(["fail", "continue"])}}})
+        elif self.chance(25):
+            return {"rules": rules, "on_unmatched": "fail"}
         return {"rules": rules}
 
     def rule(self, when: str, then: Doc) -> Value:

@@ -97,11 +97,19 @@ def replay(lines: list[Line]) -> State:
         lookup = LogLookup(memory, execution_id)
         again, _ = decided(program, state, trigger, str(line["now"]), lookup)
         today = json.loads(json.dumps([event.as_json() for event in again.events]))
-        assert today == line["events"], f"line {number}: decided otherwise than recorded"
+        _same(today, line["events"], number)
         log.extend(again.events)
         state = fold(again.events, state)
         assert state == again.state, f"line {number}: the events do not add up to the state"
     return state
+
+
+def _same(today: list[Line], then: Value, number: int) -> None:
+    assert isinstance(then, list)
+    for one, other in zip(today, then, strict=False):
+        assert one == other, f"line {number}: {one} is decided today, {other} was recorded"
+    names = [one["name"] for one in today]
+    assert len(today) == len(then), f"line {number}: today it is {names}, recorded were {len(then)}"
 
 
 def _memory(execution_id: str, head: Line) -> Memory:

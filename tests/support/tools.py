@@ -1,7 +1,8 @@
-"""What tests of tools share: a context with everything a task may use, and fakes that keep notes."""
+"""What tests of tools share: a context with all a task may use, and fakes that keep notes."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +41,8 @@ class FakeResults:
 
     async def put_file(self, path: Path, media_type: str) -> dict[str, Value]:
         self.files += 1
-        return await self.put(path.read_bytes(), media_type)
+        content = await asyncio.to_thread(path.read_bytes)
+        return await self.put(content, media_type)
 
 
 @dataclass
@@ -107,7 +109,9 @@ class Bench:
             settings=self.settings,
         )
 
-    async def run(self, kind: str, spec: dict[str, Value] | None = None, **inputs: Value) -> Outcome:
+    async def run(
+        self, kind: str, spec: dict[str, Value] | None = None, **inputs: Value
+    ) -> Outcome:
         return await self.registry.run(self.context(kind, spec or {}, inputs))
 
     def credential(self, name: str, kind: KeychainKind, **fields: str) -> None:

@@ -145,6 +145,9 @@ EXAMPLES: dict[str, Message] = {
         wait_s=20.0,
         knows=Knows(playbooks=(DIGEST,)),
     ),
+    "lease_request_one": LeaseRequest(
+        worker="worker-0", pool="step/0197f3a0/load", capacity=1, lease_id=LEASE
+    ),
     "lease_answer": LeaseAnswer(
         commands=(COMMAND, KEYCHAIN),
         playbooks={DIGEST: {"metadata": {"name": "t"}, "workflow": []}},

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from noetl_core.outcomes import ErrorKind, Outcome, TaskError
 from noetl_worker.needles import parts
-from noetl_worker.plain import plain
+from noetl_worker.plain import plain, traced
 from noetl_worker.redact import MASK, Redactor
 from noetl_worker.redact_stream import StreamRedactor, redact_file
 
@@ -251,3 +251,25 @@ def test_K32_the_common_path_is_fast() -> None:
     for _ in range(2_000):
         assert redactor.value(event) is event
     assert time.perf_counter() - started < 2.0
+
+
+@given(st.text(" \t\r\nab\\n%4&;", max_size=60))
+def test_the_quick_and_the_traced_plain_form_are_the_same(text: str) -> None:
+    way = traced(text)
+    assert way.text == plain(text)
+    for at in range(len(way.text)):
+        start, end = way.span(at, at + 1)
+        assert 0 <= start < end <= len(text)
+
+
+@pytest.mark.parametrize(
+    "piece", [" ", "\\", "%25", "\n", "&", "%", "\\u", " \n", "s", "s\n", "\t\\"]
+)
+def test_hostile_text_takes_no_more_time_than_other_text(piece: str) -> None:
+    redactor = Redactor(["secret-1", "s" * 50])
+    started = time.perf_counter()
+    redactor.text(piece * 100_000)
+    stream = StreamRedactor(redactor)
+    stream.feed(piece * 100_000)
+    stream.end()
+    assert time.perf_counter() - started < 10

@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from typing import TypeAlias
 
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.wire import (
@@ -26,11 +27,11 @@ from noetl_core.wire import (
     LeaseRequest,
     ReportsAnswer,
 )
-from noetl_worker.client import ClientError, OperatorClient, Refused
+from noetl_worker.client import PAUSES_S, ClientError, OperatorClient, Refused
 from noetl_worker.drive import cancelled
 from noetl_worker.oauth import OAuthTokens, Posted
 from noetl_worker.pools import Pools
-from noetl_worker.report import PAUSES_S, Reporter
+from noetl_worker.report import Reporter
 from noetl_worker.runs import Known, LeasedRun
 from noetl_worker.settings import WorkerSettings
 from noetl_worker.tools.base import ToolSettings
@@ -38,6 +39,8 @@ from noetl_worker.tools.registry import ToolRegistry
 
 _log = logging.getLogger(__name__)
 
+Key: TypeAlias = tuple[str, int]
+"""A lease and its epoch."""
 LONG_POLL_S = 20.0
 HEARTBEATS_PER_TTL = 3
 """How often a lease is prolonged before it would end."""
@@ -56,11 +59,15 @@ class Worker:
         self._reporter = Reporter(
             client, settings.worker, settings.pool, self._knows, self._took_answer
         )
-        self._runs: dict[str, tuple[LeasedRun, asyncio.Task[None]]] = {}
+        # Whoever was started for one command takes no other.
+        self._reporter.accepts = settings.lease is None
+        self._runs: dict[Key, tuple[LeasedRun, asyncio.Task[None]]] = {}
+        self._returns: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._slot_free = asyncio.Event()
         self._stopping = asyncio.Event()
         self._ttl_s = 5.0
+        self._first = asyncio.Event()
 
     def stop(self) -> None:
         """Take nothing new; end when what runs has ended, or give it back."""
@@ -103,6 +110,7 @@ class Worker:
                 capacity=self._free,
                 wait_s=LONG_POLL_S,
                 knows=self._knows(),
+                lease_id=self._settings.lease,
             )
             try:
                 answer = await self._client.lease(request)
@@ -116,6 +124,14 @@ class Worker:
             self._took_lease(answer)
             if answer.retire:
                 self.stop()
+            elif self._settings.lease is not None and answer.commands:
+                await self._all_over()
+                self.stop()
+
+    async def _all_over(self) -> None:
+        while self._runs:
+            self._slot_free.clear()
+            await self._slot_free.wait()
 
     def _took_lease(self, answer: LeaseAnswer) -> None:
         self._known.learn(answer.playbooks, answer.workloads)
@@ -131,6 +147,9 @@ class Worker:
     def _begin(self, commands: Iterable[Command]) -> None:
         for command in commands:
             self._ttl_s = command.ttl_s
+            if not self._known.has(command):
+                self._return(command)
+                continue
             run = LeasedRun(
                 command,
                 known=self._known,
@@ -142,12 +161,32 @@ class Worker:
                 settings=self._settings,
                 without_slot=self._without_slot,
             )
+            # A run that was lost may come back to the worker that still believes to hold it.
+            for epoch in range(1, command.epoch):
+                self._abandon((command.lease_id, epoch))
             task = asyncio.create_task(run.run(), name=f"run {command.lease_id}")
-            self._runs[command.lease_id] = run, task
-            task.add_done_callback(partial(self._over, command.lease_id))
+            key = run.telling.key
+            self._runs[key] = run, task
+            task.add_done_callback(partial(self._over, key))
+            self._first.set()
 
-    def _over(self, lease_id: str, task: asyncio.Task[None]) -> None:
-        self._runs.pop(lease_id, None)
+    def _return(self, command: Command) -> None:
+        """What a command needs was forgotten while it was under way: somebody else may have it."""
+        held = Held(lease_id=command.lease_id, epoch=command.epoch, capability=command.capability)
+        task = asyncio.create_task(
+            self._hand_back((held,), "the worker does not hold its playbook")
+        )
+        self._returns.add(task)
+        task.add_done_callback(self._returns.discard)
+
+    async def _hand_back(self, held: tuple[Held, ...], reason: str) -> None:
+        with contextlib.suppress(ClientError):
+            await self._client.hand_back(
+                HandBack(worker=self._settings.worker, leases=held, reason=reason)
+            )
+
+    def _over(self, key: Key, task: asyncio.Task[None]) -> None:
+        self._runs.pop(key, None)
         self._slot_free.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a run ended badly", exc_info=error)
@@ -172,6 +211,8 @@ class Worker:
             self._waiting -= 1
 
     async def _heartbeats(self) -> None:
+        # How long a lease lasts is known with the first one.
+        await self._first.wait()
         while True:
             await asyncio.sleep(self._ttl_s / HEARTBEATS_PER_TTL)
             held = self._held()
@@ -184,22 +225,23 @@ class Worker:
             except ClientError as error:
                 _log.warning("a heartbeat was not heard: %s", error)
                 continue
+            epochs = {one.lease_id: one.epoch for one in held}
             for lease_id in answer.cancelled:
-                self._interrupt(lease_id, cancelled())
+                self._interrupt((lease_id, epochs[lease_id]), cancelled())
             for lease_id in answer.gone:
-                self._abandon(lease_id)
+                self._abandon((lease_id, epochs[lease_id]))
 
     def _held(self) -> tuple[Held, ...]:
         return tuple(run.telling.held for run, _ in self._runs.values())
 
-    def _interrupt(self, lease_id: str, error: TaskError) -> None:
-        found = self._runs.get(lease_id)
+    def _interrupt(self, key: Key, error: TaskError) -> None:
+        found = self._runs.get(key)
         if found is not None:
             found[0].interrupt(error)
 
-    def _abandon(self, lease_id: str) -> None:
+    def _abandon(self, key: Key) -> None:
         """The run is in other hands: stop it and say nothing more of it."""
-        found = self._runs.get(lease_id)
+        found = self._runs.get(key)
         if found is not None:
             run, _ = found
             run.telling.drop()
@@ -226,10 +268,7 @@ class Worker:
             run.interrupt(cancelled())
             task.cancel()
         await asyncio.wait([task for _, task in left], timeout=self._settings.stop_grace_s)
-        with contextlib.suppress(ClientError):
-            await self._client.hand_back(
-                HandBack(worker=self._settings.worker, leases=held, reason="the worker stops")
-            )
+        await self._hand_back(held, "the worker stops")
 
 
 async def main(settings: WorkerSettings) -> None:

@@ -14,8 +14,7 @@ from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.values import Value
 from noetl_core.wire import ChildAnswer, ChildRequest, Heartbeat, Held
 from noetl_core.wire import ChildEnd as WireEnd
-from noetl_worker.client import ClientError, OperatorClient, Refused
-from noetl_worker.report import PAUSES_S
+from noetl_worker.client import PAUSES_S, ClientError, OperatorClient, Refused
 from noetl_worker.tools.base import ChildEnd
 
 FIRST_LOOK_S = 0.02

@@ -7,9 +7,9 @@ ClientError
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
@@ -34,8 +34,8 @@ from noetl_core.wire import (
     LeaseRequest,
     Malformed,
     Refusal,
-    Reports,
     ReportsAnswer,
+    WireError,
     check_content,
     children_of,
     result_at,
@@ -45,10 +45,14 @@ from noetl_worker.settings import WorkerSettings
 if TYPE_CHECKING:
     import httpx
 
+T = TypeVar("T")
+
 PIECE_BYTES = 1024 * 1024
 CONNECT_S = 5.0
 ANSWER_S = 30.0
 """How long an answer may take, beyond the time a long poll waits by itself."""
+PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+"""Between tries of a call that failed; the last one repeats."""
 
 
 class ClientError(Exception):
@@ -74,25 +78,26 @@ class OperatorClient:
         import httpx
 
         self._settings = settings
+        self._addresses = settings.addresses
+        self._at = 0
         limits = httpx.Limits(max_connections=32, max_keepalive_connections=8)
         timeout = httpx.Timeout(ANSWER_S, connect=CONNECT_S)
         # The operator is called directly, whatever proxies the tasks use.
-        self._http = httpx.AsyncClient(
-            base_url=settings.url, limits=limits, timeout=timeout, trust_env=False
-        )
+        self._http = httpx.AsyncClient(limits=limits, timeout=timeout, trust_env=False)
 
     async def close(self) -> None:
         await self._http.aclose()
 
     async def lease(self, request: LeaseRequest) -> LeaseAnswer:
         data = await self._post(LEASE, request.as_json(), wait_s=request.wait_s)
-        return LeaseAnswer.of(data)
+        return _read(LeaseAnswer.of, data)
 
-    async def reports(self, request: Reports) -> ReportsAnswer:
-        return ReportsAnswer.of(await self._post(REPORTS, request.as_json()))
+    async def reports(self, message: dict[str, Value]) -> ReportsAnswer:
+        """`message` is a `Reports` as JSON, parts of which may be written already."""
+        return _read(ReportsAnswer.of, await self._post(REPORTS, message))
 
     async def heartbeat(self, request: Heartbeat) -> HeartbeatAnswer:
-        return HeartbeatAnswer.of(await self._post(HEARTBEAT, request.as_json()))
+        return _read(HeartbeatAnswer.of, await self._post(HEARTBEAT, request.as_json()))
 
     async def hand_back(self, request: HandBack) -> None:
         await self._post(HAND_BACK, request.as_json())
@@ -100,7 +105,7 @@ class OperatorClient:
     async def child(self, held: Held, request: ChildRequest) -> ChildAnswer:
         headers = {CAPABILITY_HEADER: held.capability}
         data = await self._post(children_of(held.lease_id), request.as_json(), headers)
-        return ChildAnswer.of(data)
+        return _read(ChildAnswer.of, data)
 
     async def put_result(self, held: Held, digest: str, content: bytes | Path) -> None:
         headers = _named(held)
@@ -140,21 +145,45 @@ class OperatorClient:
         import httpx
 
         own = {
-            "Authorization": f"Bearer {self._settings.current_token()}",
+            "Authorization": f"Bearer {self._token()}",
             "Content-Type": "application/json",
             PROTOCOL_HEADER: str(PROTOCOL),
             **(headers or {}),
         }
         timeout = httpx.Timeout(ANSWER_S + wait_s, connect=CONNECT_S)
+        at = self._at
+        url = self._addresses[at] + path
         try:
             answer = await self._http.request(
-                method, path, content=content, headers=own, timeout=timeout
+                method, url, content=content, headers=own, timeout=timeout
             )
         except httpx.HTTPError as error:
+            self._turn_from(at)
             raise Unreachable(type(error).__name__) from None
         if answer.is_success:
             return answer
-        raise _refused(answer.status_code, answer.content)
+        refused = _refused(answer.status_code, answer.content)
+        if isinstance(refused, Unreachable):
+            self._turn_from(at)
+        raise refused
+
+    def _turn_from(self, at: int) -> None:
+        """Call another replica from now on, unless somebody has turned already."""
+        if self._at == at:
+            self._at = (at + 1) % len(self._addresses)
+
+    def _token(self) -> str:
+        try:
+            return self._settings.current_token()
+        except OSError as error:
+            raise Unreachable(f"the token cannot be read: {type(error).__name__}") from None
+
+
+def _read(read: Callable[[Value], T], data: Value) -> T:
+    try:
+        return read(data)
+    except WireError as error:
+        raise Unreachable(f"the answer is not understood: {error}") from None
 
 
 async def _pieces(path: Path) -> AsyncIterator[bytes]:

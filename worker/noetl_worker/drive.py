@@ -35,8 +35,8 @@ from noetl_core.pipeline import (
     pipeline,
 )
 from noetl_core.wire import Command
-from noetl_worker.report import Telling
 from noetl_worker.results import LeaseResults
+from noetl_worker.telling import Telling
 
 R = TypeVar("R")
 
@@ -192,6 +192,8 @@ class Driver:
                 await asyncio.wait({task}, timeout=STOP_S)
         if task.done() and not task.cancelled():
             return task.result()
+        if not self._interrupt.done():
+            self.interrupt(_ended_itself())
         raise _Stopped(self._interrupt.result())
 
     async def _task(self, call: RunTask, iteration: str | None) -> Outcome:
@@ -255,6 +257,11 @@ class _Stopped(Exception):
 
 def cancelled() -> TaskError:
     return TaskError(kind=ErrorKind.CANCELLED, message="the run was cancelled", source="step")
+
+
+def _ended_itself() -> TaskError:
+    """A tool that cancels the very task it runs in."""
+    return TaskError(kind=ErrorKind.UNKNOWN, message="the tool ended itself", source="worker")
 
 
 def _cut_off(error: TaskError) -> TaskError:

@@ -99,6 +99,10 @@ class TaskLog:
 
     def write(self, stream: str, text: str) -> None:
         """Keep text of a stream; lines are made of it as they are complete."""
+        if self._is_full:
+            self._cut_lines += text.count("\n")
+            self._cut_chars += len(text)
+            return
         if stream not in self._streams:
             self._streams[stream] = StreamRedactor(self._redactor)
         self._take(stream, self._streams[stream].feed(text))

@@ -66,3 +66,34 @@ def parts(value: str) -> set[str]:
     """A secret, and each of its lines: they may be printed one by one."""
     found = {value, *(line.strip() for line in value.splitlines())}
     return {part for part in found if len(part) >= MIN_CHARS}
+
+
+class Beginnings:
+    """Tells how much at the end of a text may be the beginning of a form."""
+
+    def __init__(self, forms: Iterable[str]) -> None:
+        self._by_char: dict[str, list[str]] = {}
+        self._by_two: dict[str, list[str]] = {}
+        self._longest = 0
+        for form in forms:
+            self._by_char.setdefault(form[0], []).append(form)
+            self._by_two.setdefault(form[:2], []).append(form)
+            self._longest = max(self._longest, len(form))
+
+    def longest(self, text: str) -> int:
+        """The most characters at the end of a text that a form begins with."""
+        size = len(text)
+        for at in range(max(0, size - self._longest + 1), size - 1):
+            for form in self._by_two.get(text[at : at + 2], ()):
+                if form.startswith(text[at:]):
+                    return size - at
+        return 1 if text[-1:] in self._by_char else 0
+
+
+@dataclass(frozen=True, slots=True)
+class AllBeginnings:
+    """Of the three sorts of forms."""
+
+    literal: Beginnings
+    plain: Beginnings
+    tight: Beginnings

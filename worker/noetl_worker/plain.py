@@ -16,14 +16,19 @@ from dataclasses import dataclass, field
 ROUNDS = 5
 """How many layers of encoding are taken off; bounds the work on hostile text."""
 
-_MARKS = ("%", "\\", "\n", "\r", "&")
+_ESCAPE_MARKS = ("%", "\\", "&")
+_BREAK_MARKS = ("\n", "\r", "\\")
 """Without any of these there is nothing to undo."""
 
-_TOKEN = re.compile(
+_BREAK = re.compile(
+    r"""(?<![ \t])[ \t]*(?:\r?\n|\r|\\{1,8}[nr])(?:[ \t]*(?:\r?\n|\r|\\{1,8}[nr]))*[ \t]*"""
+)
+"""Line breaks, real or escaped, with the blanks around them. Looks back, so that a long run of
+blanks is read once and not from each of its places."""
+_ESCAPED_BREAK = re.compile(r"\\{1,8}[nr]")
+_ESCAPE = re.compile(
     r"""
-      [\ \t]* (?: \r?\n | \r | \\+r\\+n | \\+[nr] )
-      (?: [\ \t]* (?: \r?\n | \r | \\+[nr] ) )* [\ \t]*                # line breaks
-    | %[0-7][0-9A-Fa-f]                                                # one ASCII character
+      %[0-7][0-9A-Fa-f]                                                # one ASCII character
     | (?: %[89A-Fa-f][0-9A-Fa-f] )+                                    # characters beyond ASCII
     | (?: \\u[0-9A-Fa-f]{4} )+
     | (?: \\x[0-9A-Fa-f]{2} )+
@@ -47,13 +52,24 @@ def tight(text: str) -> str:
 def plain(text: str) -> str:
     """The plain form of a text."""
     for _ in range(ROUNDS):
-        if not any(mark in text for mark in _MARKS):
+        before = text
+        if any(mark in text for mark in _BREAK_MARKS):
+            text = _joined_lines(text)
+        if any(mark in text for mark in _ESCAPE_MARKS):
+            text = _ESCAPE.sub(_meaning, text)
+        if text == before:
             break
-        undone = _TOKEN.sub(_meaning, text)
-        if undone == text:
-            break
-        text = undone
     return text.translate(_ONE_ALPHABET)
+
+
+def _joined_lines(text: str) -> str:
+    """The same as taking out every `_BREAK`, many times faster."""
+    text = _ESCAPED_BREAK.sub("\n", text).replace("\r", "\n")
+    if "\n" not in text:
+        return text
+    first, *between, last = text.split("\n")
+    inner = "".join([line.strip(" \t") for line in between])
+    return first.rstrip(" \t") + inner + last.lstrip(" \t")
 
 
 def _meaning(match: re.Match[str]) -> str:
@@ -69,10 +85,8 @@ def _meaning(match: re.Match[str]) -> str:
             return units.decode("utf-16-be", "replace")
         case "\\" if token[1] == "x":
             return _bytes_text(bytes.fromhex(token.replace("\\x", "")))
-        case "\\" if len(token) == 2 and token[1] not in "nr":
-            return _ESCAPES.get(token[1], token[1])
         case _:
-            return ""
+            return _ESCAPES.get(token[1], token[1])
 
 
 _ESCAPES = {"t": "\t", "b": "\b", "f": "\f"}
@@ -130,13 +144,15 @@ def traced(text: str) -> Traced:
     """The plain form of a text, with the way back."""
     layers: list[_Layer] = []
     for _ in range(ROUNDS):
-        if not any(mark in text for mark in _MARKS):
+        before = text
+        for marks, tokens in ((_BREAK_MARKS, _BREAK), (_ESCAPE_MARKS, _ESCAPE)):
+            if any(mark in text for mark in marks):
+                undone, layer = _round(text, tokens)
+                if undone != text:
+                    layers.append(layer)
+                    text = undone
+        if text == before:
             break
-        undone, layer = _round(text)
-        if undone == text:
-            break
-        layers.append(layer)
-        text = undone
     return Traced(text.translate(_ONE_ALPHABET), layers)
 
 
@@ -146,7 +162,7 @@ def tightened(way: Traced) -> Traced:
     return Traced(text, [*way._layers, layer])
 
 
-def _round(text: str, tokens: re.Pattern[str] = _TOKEN) -> tuple[str, _Layer]:
+def _round(text: str, tokens: re.Pattern[str]) -> tuple[str, _Layer]:
     layer, pieces = _Layer(), list[str]()
     out = at = 0
     for match in tokens.finditer(text):
@@ -154,7 +170,8 @@ def _round(text: str, tokens: re.Pattern[str] = _TOKEN) -> tuple[str, _Layer]:
             layer.add(out, at, match.start(), True)
             pieces.append(text[at : match.start()])
             out += match.start() - at
-        meaning, at = _meaning(match), match.end()
+        meaning = _meaning(match) if tokens is _ESCAPE else ""
+        at = match.end()
         if meaning:
             layer.add(out, match.start(), at, False)
             pieces.append(meaning)

@@ -26,6 +26,7 @@ class _Held(Generic[T]):
     close: Callable[[T], Awaitable[None]]
     users: int = 0
     used_at: float = field(default_factory=time.monotonic)
+    dropped: bool = False
 
 
 class Pools:
@@ -51,6 +52,8 @@ class Pools:
         finally:
             held.users -= 1
             held.used_at = time.monotonic()
+            if held.dropped and not held.users:
+                await self._close(cast("_Held[object]", held))
 
     async def _get(
         self,
@@ -67,9 +70,15 @@ class Pools:
             return cast("_Held[T]", found)
 
     async def drop(self, key: Hashable) -> None:
-        """Never hand this one out again: it is broken."""
+        """Never hand this one out again; it is closed when its last user is done."""
         held = self._held.pop(key, None)
-        if held is not None:
+        if held is None:
+            return
+        held.dropped = True
+        lock = self._locks.get(key)
+        if lock is not None and not lock.locked():
+            del self._locks[key]
+        if not held.users:
             await self._close(held)
 
     async def close_idle(self) -> None:

@@ -8,6 +8,7 @@ with an automaton; only a text that looks suspicious is taken apart.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -16,7 +17,16 @@ from typing import Protocol, TypeVar, cast
 import re2
 
 from noetl_core.values import Value
-from noetl_worker.needles import MIN_CHARS, Needle, literal_forms, parts, plain_forms, tight_forms
+from noetl_worker.needles import (
+    MIN_CHARS,
+    AllBeginnings,
+    Beginnings,
+    Needle,
+    literal_forms,
+    parts,
+    plain_forms,
+    tight_forms,
+)
 from noetl_worker.plain import plain, tight, tightened, traced
 
 MASK = "***"
@@ -56,6 +66,7 @@ class Redactor:
         if not new:
             return
         self._known |= new
+        self.__dict__.pop("beginnings", None)
         forms = {part for value in self._known for part in parts(value)}
         literal = {form for part in forms for form in literal_forms(part)}
         needles = {needle for part in forms for needle in plain_forms(part)}
@@ -71,15 +82,14 @@ class Redactor:
         """There is nothing to mask."""
         return not self._known
 
-    @property
-    def needles(self) -> list[Needle]:
-        """What is sought in plain text, longest first."""
-        return self._needles
-
-    @property
-    def literal(self) -> list[str]:
-        """What is sought in text as it stands."""
-        return self._literal
+    @functools.cached_property
+    def beginnings(self) -> AllBeginnings:
+        """For whoever sees a text in pieces."""
+        return AllBeginnings(
+            Beginnings(self._literal),
+            Beginnings(needle.text for needle in self._needles),
+            Beginnings(self._tight),
+        )
 
     @property
     def tight(self) -> list[str]:
@@ -121,6 +131,8 @@ class Redactor:
 
     def record(self, record: R) -> R:
         """A dataclass (an outcome, a fact, an error) without secrets in any of its fields."""
+        if self.is_idle or not self._is_suspicious("\0".join(self._texts_in(record))):
+            return record
         changed = {}
         for field in dataclasses.fields(record):  # type: ignore[arg-type]  # any dataclass
             old = getattr(record, field.name)
@@ -144,20 +156,22 @@ class Redactor:
             return self.value(cast("Value", value if isinstance(value, dict) else dict(value)))
         return self.value(cast("Value", value))
 
-    def _texts_in(self, value: Value) -> list[str]:
+    def _texts_in(self, value: object) -> list[str]:
         texts: list[str] = []
-        left: list[Value] = [value]
+        left: list[object] = [value]
         while left:
             one = left.pop()
             if isinstance(one, str):
                 texts.append(one)
-            elif isinstance(one, dict):
+            elif isinstance(one, Mapping):
                 texts.extend(one)
                 left.extend(one.values())
             elif isinstance(one, list | tuple):
                 left.extend(one)
             elif self._numbers and isinstance(one, int | float):
                 texts.append(repr(one))
+            elif dataclasses.is_dataclass(one) and not isinstance(one, type):
+                left.extend(getattr(one, name) for name in _fields(type(one)))
         return texts
 
     def _value(self, value: Value) -> Value:
@@ -200,6 +214,11 @@ class Redactor:
             way = tightened(way)
             found += [way.span(*at) for form in self._tight for at in _places(way.text, form)]
         return _joined(found)
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _automaton(forms: list[str]) -> _Automaton | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import codecs
 import filecmp
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
-from noetl_worker.plain import Traced, tightened, traced
+from noetl_worker.needles import Beginnings
+from noetl_worker.plain import ROUNDS, Traced, tightened, traced
 from noetl_worker.redact import Redactor
 
 HELD_CHARS = 64 * 1024
@@ -57,41 +57,31 @@ class StreamRedactor:
 
     def _first_doubt(self, text: str) -> int:
         """Where the first piece begins that may turn out to be the start of a secret."""
+        beginnings = self._redactor.beginnings
         closed = _closed(text)
-        cut = len(closed) - self._longest(closed, self._redactor.literal)
+        cut = len(closed) - beginnings.literal.longest(closed)
         way = traced(closed)
-        cut = min(cut, self._doubt(way, [needle.text for needle in self._redactor.needles], cut))
+        cut = min(cut, _doubt(way, beginnings.plain, cut))
         if self._redactor.tight:
-            cut = min(cut, self._doubt(tightened(way), self._redactor.tight, cut))
+            cut = min(cut, _doubt(tightened(way), beginnings.tight, cut))
         return max(cut, len(text) - max(HELD_CHARS, 8 * self._redactor.longest))
 
-    def _doubt(self, way: Traced, forms: list[str], cut: int) -> int:
-        closed = _closed(way.text)
-        at = len(closed) - self._longest(closed, forms)
-        return way.span(at, len(way.text))[0] if at < len(way.text) else cut
 
-    def _longest(self, text: str, forms: Iterable[str]) -> int:
-        """How much at the end of a text may be the start of one of the forms."""
-        longest = 0
-        for form in forms:
-            longest = max(longest, _overlap(text, form, longest))
-        return longest
+def _doubt(way: Traced, beginnings: Beginnings, cut: int) -> int:
+    closed = _closed(way.text)
+    at = len(closed) - beginnings.longest(closed)
+    return way.span(at, len(way.text))[0] if at < len(way.text) else cut
 
 
 def _closed(text: str) -> str:
-    is_open = _OPEN.search(text, max(0, len(text) - OPEN_CHARS))
-    return text if is_open is None else text[: is_open.start()]
-
-
-def _overlap(text: str, needle: str, more_than: int) -> int:
-    """How many characters at the end of a text may be the start of a needle."""
-    head = needle[:1]
-    at = text.find(head, max(0, len(text) - len(needle) + 1))
-    while 0 <= at < len(text) - more_than:
-        if needle.startswith(text[at:]):
-            return len(text) - at
-        at = text.find(head, at + 1)
-    return 0
+    """The text without what may be the start of an escape sequence, or of several."""
+    end = len(text)
+    for _ in range(ROUNDS):
+        is_open = _OPEN.search(text[max(0, end - OPEN_CHARS) : end])
+        if is_open is None:
+            break
+        end = max(0, end - OPEN_CHARS) + is_open.start()
+    return text[:end]
 
 
 def redact_file(path: Path, redactor: Redactor) -> bool:

@@ -13,8 +13,7 @@ from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.results import JSON, reference
 from noetl_core.values import Value
 from noetl_core.wire import Held, Malformed
-from noetl_worker.client import ClientError, OperatorClient, Refused, file_size
-from noetl_worker.report import PAUSES_S
+from noetl_worker.client import PAUSES_S, ClientError, OperatorClient, Refused, file_size
 
 TRIES = 12
 """How often a result is sent or asked for while the operator does not answer."""

@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+import orjson
+
 from noetl_core.engine.clock import iso
 from noetl_core.engine.events import Fact, KeychainResolved
 from noetl_core.engine.triggers import EndStatus, RunEnd
@@ -34,9 +36,10 @@ from noetl_worker.keychain import KeychainError, StepKeychain, Tokens
 from noetl_worker.logs import RunLog, TaskLog
 from noetl_worker.pools import Pools
 from noetl_worker.redact import Redactor
-from noetl_worker.report import Reporter, Telling
+from noetl_worker.report import Reporter
 from noetl_worker.results import LeaseResults, ResultLost
 from noetl_worker.settings import WorkerSettings
+from noetl_worker.telling import Telling
 from noetl_worker.tools.base import ToolContext, ToolSettings
 from noetl_worker.tools.registry import ToolRegistry, known_kinds
 
@@ -44,6 +47,9 @@ _log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
+MOST_PLAYBOOKS = 200
+MOST_WORKLOADS = 64
+"""How many of each are kept. Every request names them, so they are not too many."""
 Slot = Callable[[], AbstractContextManager[None]]
 
 
@@ -64,8 +70,17 @@ class Known:
         for execution_id, workload in workloads.items():
             assert isinstance(workload, dict)
             self.workloads[execution_id] = workload
-        _bounded(self.playbooks, 200)
-        _bounded(self.workloads, 500)
+        _bounded(self.playbooks, MOST_PLAYBOOKS)
+        _bounded(self.workloads, MOST_WORKLOADS)
+
+    def has(self, command: Command) -> bool:
+        """Whether all that a command needs is at hand; it is, from here on, the last to go."""
+        execution_id = str(command.execution["id"])
+        if command.digest not in self.playbooks or execution_id not in self.workloads:
+            return False
+        self.playbooks[command.digest] = self.playbooks.pop(command.digest)
+        self.workloads[execution_id] = self.workloads.pop(execution_id)
+        return True
 
     def plan(self, digest: str, step: str) -> Plan:
         found = self._plans.get((digest, step))
@@ -107,15 +122,17 @@ class LeasedRun:
         self._tool_settings = ToolSettings(allow_link_local=settings.allow_link_local)
         self.redactor = Redactor()
         self._entries = known.playbooks[command.digest].keychain
+        self._workload = known.workloads[str(command.execution["id"])]
         self._tokens = tokens
         self._keychain: StepKeychain | None = None
         self._logs = RunLog(self.redactor, _now, wake=lambda: reporter.wake(False))
-        self.telling = Telling.of(command, self._logs, self._mask, reporter.wake)
+        self.telling = Telling.of(command, self._logs, self._mask, reporter.wake, self.interrupt)
         self._driver: Driver | None = None
         self._cancelled: TaskError | None = None
 
     def interrupt(self, error: TaskError) -> None:
-        self._cancelled = error
+        """End it over any policy; the first reason counts."""
+        self._cancelled = self._cancelled or error
         if self._driver is not None:
             self._driver.interrupt(error)
 
@@ -124,7 +141,10 @@ class LeasedRun:
         self._reporter.open(self.telling)
         try:
             end = await self._end()
-            await self.telling.finish(self._masked_end(end))
+            try:
+                await self.telling.finish(self._masked_end(end))
+            except orjson.JSONEncodeError as error:
+                await self.telling.finish(_internal(error))
         finally:
             self._reporter.close(self.telling)
 
@@ -167,7 +187,7 @@ class LeasedRun:
         scope = RunScope(
             run_id=command.run_id,
             execution=command.execution,
-            workload=self._known.workloads.get(str(command.execution["id"]), {}),
+            workload=self._workload,
             args=command.args,
             ctx=CtxView(command.ctx),
             keychain=keychain.scope,

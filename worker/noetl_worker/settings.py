@@ -21,8 +21,8 @@ class WorkerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, extra="ignore")
 
-    url: str
-    """Where the operator's ingest is."""
+    url: str = Field(pattern=r"\w")
+    """Where the operator's ingest is; several replicas with commas between."""
     token: str = Field("", repr=False)
     """Who this worker is; else `token_file`."""
     token_file: Path | None = None
@@ -33,6 +33,8 @@ class WorkerSettings(BaseModel):
     """Its name in the log."""
     capacity: int = Field(16, ge=1)
     """Runs at once; a run that only waits for a child does not count."""
+    lease: str | None = None
+    """Run this one command and end."""
     keychain: Path = Path("/etc/noetl/keychain")
     """The folder of mounted Secrets: `<secret>/<key>`."""
     scratch: Path = Path("/tmp/noetl")
@@ -57,6 +59,11 @@ class WorkerSettings(BaseModel):
             # pydantic's own text would quote the values, the token among them.
             names = [f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg']}" for e in wrong.errors()]
             raise BadSettings("; ".join(names)) from None
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where the operator's replicas are; one of them leads."""
+        return tuple(one.strip().rstrip("/") for one in self.url.split(",") if one.strip())
 
     def current_token(self) -> str:
         """The token as it is now: a projected one is renewed in its file."""

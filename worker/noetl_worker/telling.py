@@ -215,8 +215,6 @@ class Telling:
             case Verdict.CONFLICT | Verdict.TOO_LARGE | Verdict.REFUSED:
                 self._taken(max(0, answer.expected - self.sent))
                 self._not_taken(told, answer)
-            case Verdict.AHEAD if answer.expected >= self.sent:
-                self._taken(answer.expected - self.sent)
             case _:
                 self.drop(answer.verdict)
 

@@ -44,10 +44,11 @@ def cancel(
     out = output.current(ctx)
     folder = DataFolder(data)
     body = wishes.body("cancel", mode="now" if now else "graceful", reason=reason)
-    entry, orphan = opening.run(_cancel(folder, execution, body))
-    if orphan is not None:
-        _cancel_here(out, folder, orphan, body)
-        entry = opening.run(_entry(folder, entry.execution_id))
+    with opening.held(folder):
+        entry, orphan = opening.run(_cancel(folder, execution, body))
+        if orphan is not None:
+            _cancel_here(out, folder, orphan, body)
+            entry = opening.run(_entry(folder, entry.execution_id))
     words = "cancelled" if entry.finished_at else "told to end"
     telling.tell(out, entry, words)
     return Exit.OK

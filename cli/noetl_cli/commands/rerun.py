@@ -12,7 +12,10 @@ from noetl_cli.local import options
 from noetl_cli.local.options import OrderedCommand
 
 if TYPE_CHECKING:
+    from noetl_cli.local import starting
     from noetl_cli.local.data import DataFolder
+    from noetl_cli.local.foreground import Begin
+    from noetl_cli.local.workload import Setting
     from noetl_core.values import Value
     from noetl_operator.store.port import Snapshot
 
@@ -44,12 +47,8 @@ def rerun(
     data: options.Data = None,
 ) -> int:
     """Run an execution again as a new one, with the exit codes of `run`."""
-    from dataclasses import replace
-
     from noetl_cli.local import opening, starting
-    from noetl_cli.local import workload as workloads
     from noetl_cli.local.data import DataFolder
-    from noetl_core.load import load_data
 
     options.require_local(local, "rerun")
     out = output.current(ctx)
@@ -63,7 +62,25 @@ def rerun(
         keep=keep,
     )
     settings = options.settings_of(ctx, {"set_": set_, "set_json": set_json})
-    snapshot, origin = opening.run(_origin(given.data, execution, from_step))
+    with opening.held(given.data):
+        snapshot, origin = opening.run(_origin(given.data, execution, from_step))
+        prepared, begin = _again(given, snapshot, settings, origin)
+        ended = starting.run_foreground(out, given, prepared, begin)
+    return starting.finish(out, given, ended, listed=True)
+
+
+def _again(
+    given: starting.Given,
+    snapshot: Snapshot,
+    settings: list[Setting],
+    origin: dict[str, Value] | None,
+) -> tuple[starting.Prepared, Begin]:
+    from dataclasses import replace
+
+    from noetl_cli.local import starting
+    from noetl_cli.local import workload as workloads
+    from noetl_core.load import load_data
+
     request = snapshot.request
     playbook = load_data(request.document).playbook if request.document else None
     if playbook is None:
@@ -73,9 +90,7 @@ def rerun(
     memory = replace(given.data.recall(request.execution_id), scratch_database=None)
     catalogue = starting.catalogue_again(playbook, memory, given)
     prepared = starting.prepared(given, catalogue, memory)
-    begin = starting.new(prepared, playbook, merged, origin)
-    ended = starting.run_foreground(out, given, prepared, begin)
-    return starting.finish(out, given, ended, listed=True)
+    return prepared, starting.new(prepared, playbook, merged, origin)
 
 
 async def _origin(

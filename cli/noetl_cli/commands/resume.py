@@ -67,11 +67,12 @@ def resume(
         timeout=options.checked_timeout(timeout),
         keep=keep,
     )
-    found = opening.run(_find(given.data, execution, reason))
-    if found.resumed is not None:
-        telling.tell(out, found.resumed, "resumed")
-        return Exit.OK
-    return go_on(out, given, found.snapshot)
+    with opening.held(given.data):
+        found = opening.run(_find(given.data, execution, reason))
+        if found.resumed is not None:
+            telling.tell(out, found.resumed, "resumed")
+            return Exit.OK
+        return go_on(out, given, found.snapshot)
 
 
 def go_on(out: output.Output, given: starting.Given, snapshot: Snapshot) -> int:

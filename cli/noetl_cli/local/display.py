@@ -88,7 +88,7 @@ class Lines:
 class Display:
     """Shows nothing; what `--quiet` gets."""
 
-    def begin(self, title: str) -> None: ...
+    def recall(self, event: Event) -> None: ...
     def take(self, event: Event, root: bool) -> None: ...
     def say(self, text: str) -> None: ...
     def tick(self, now: str) -> None: ...
@@ -102,8 +102,9 @@ class PlainDisplay(Display):
         self._progress = Progress()
         self._lines = Lines(sys.stderr)
 
-    def begin(self, title: str) -> None:
-        output.write(sys.stderr, title + "\n")
+    def recall(self, event: Event) -> None:
+        """What happened before this process took over."""
+        self._progress.take(event)
 
     def take(self, event: Event, root: bool) -> None:
         if not root:
@@ -126,14 +127,14 @@ class LiveDisplay(Display):
     def __init__(self) -> None:
         self._progress = Progress()
         self._children: dict[str, Progress] = {}
-        self._asked = 0
         self._lines = Lines(sys.stderr)
         self._drawn = 0
         self._last_draw = 0.0
         self._dirty = True
 
-    def begin(self, title: str) -> None:
-        output.write(sys.stderr, title + "\n")
+    def recall(self, event: Event) -> None:
+        """What happened before this process took over."""
+        self._progress.take(event)
 
     def take(self, event: Event, root: bool) -> None:
         self._dirty = True

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import secrets as random
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,8 @@ async def engine(setup: Setup, holder: str) -> AsyncIterator[Engine]:
         # The others follow once the run is under way: a small one never needs them.
         workers.start(1)
         await asyncio.sleep(0)
-        _import_engine()
+        with _without_collector():
+            _import_engine()
         await starting
         store = await stack.enter_async_context(opening.connected(server, CONNECTIONS))
         await _lay_out_secrets(setup, server, place)
@@ -109,6 +111,17 @@ def _import_engine() -> None:
     import noetl_operator.ingest.web
     import noetl_operator.store.postgres
     import noetl_operator.store.reading  # noqa: F401
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Imports make many objects and no garbage: looking for some would only take time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _listen() -> socket.socket:

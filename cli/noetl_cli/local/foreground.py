@@ -116,6 +116,7 @@ class Follower:
         """Until the execution and its children have ended, or it is left waiting."""
         started = time.monotonic()
         root = await self._given.begin(self._engine)
+        await self._recall(root)
         self._root = root
         self._live.add(root)
         for committed in self._early:
@@ -133,6 +134,15 @@ class Follower:
         snapshot = await self._engine.plane.store.load(root)
         assert snapshot is not None
         return snapshot
+
+    async def _recall(self, root: str) -> None:
+        """Show what an execution did before it came here."""
+        own = [one.transition for one in self._early if one.transition.execution_id == root]
+        before = own[0].expected if own else 0
+        if before:
+            async for event in self._engine.reading.outline(root):
+                if event.seq <= before:
+                    self._display.recall(event)
 
     async def _wait(self) -> None:
         left = None if self._until is None else max(0.0, self._until - time.monotonic())

@@ -35,6 +35,19 @@ async def opened(data: DataFolder) -> AsyncIterator[Reading]:
 
 
 @contextlib.contextmanager
+def held(data: DataFolder) -> Iterator[None]:
+    """Keep the server up while a command opens the store several times."""
+    if not data.is_used:
+        yield
+        return
+    data.make()
+    server = LocalPostgres(data.path)
+    with released(server):
+        server.start()
+        yield
+
+
+@contextlib.contextmanager
 def released(server: LocalPostgres) -> Iterator[None]:
     try:
         yield

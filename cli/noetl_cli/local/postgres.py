@@ -13,8 +13,11 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -25,6 +28,7 @@ LONGEST_SOCKET_PATH = 90
 """Characters of a folder that a Unix socket's path can still be made of."""
 START_SECONDS = 30
 """How long a start may take, recovery after a crash included."""
+POLL_S = 0.005
 UNPRIVILEGED = 65534
 """`nobody`: Postgres refuses to run as root."""
 
@@ -39,6 +43,10 @@ jit = off
 log_min_messages = warning
 timezone = 'UTC'
 """
+
+
+_left_running: list[subprocess.Popen[bytes]] = []
+"""Servers that this process started."""
 
 
 class LocalPostgres:
@@ -88,22 +96,73 @@ class LocalPostgres:
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
-            if self._is_running():
-                self._control("-m", "fast", "stop")
+            self._stop()
 
     def kill(self) -> None:
         """End it without a shutdown, as a crash would (`-m immediate`)."""
         self._control("-m", "immediate", "stop")
 
     def _is_running(self) -> bool:
-        return self._control("status", check=False) == 0
+        """Whether somebody takes connections: a pid alone may be another program's by now."""
+        if self._status() is None:
+            return False
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
+            try:
+                probe.connect(str(self.socket_folder / ".s.PGSQL.5432"))
+            except OSError:
+                return False
+        return True
+
+    def _status(self) -> tuple[int, str] | None:
+        """Process and state of a server that its own pid file tells of."""
+        try:
+            lines = (self._cluster / "postmaster.pid").read_text().splitlines()
+            pid = int(lines[0])
+            os.kill(pid, 0)
+        except (OSError, ValueError, IndexError):
+            return None
+        return pid, lines[7].strip() if len(lines) > 7 else "starting"
 
     def _start(self) -> None:
         if not (self._cluster / "PG_VERSION").exists():
             self._initialise()
         self.socket_folder.mkdir(mode=0o700, exist_ok=True)
-        options = f"-k '{self.socket_folder}'"
-        self._control("-o", options, "-l", str(self.log), "-t", str(START_SECONDS), "start")
+        binaries = _binaries()
+        argv = [*_as_another_user(self.folder, binaries), str(binaries / "postgres")]
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [*argv, "-D", str(self._cluster), "-k", str(self.socket_folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+            )
+        until = time.monotonic() + START_SECONDS
+        while (self._status() or (0, ""))[1] != "ready":
+            if process.poll() is not None or time.monotonic() > until:
+                raise self._unusable(self.log.read_text(errors="replace"))
+            time.sleep(POLL_S)
+        # It outlives this process where another one still uses it, and nobody waits for it then.
+        _left_running.append(process)
+
+    def _stop(self) -> None:
+        found = self._status()
+        if found is None:
+            return
+        os.kill(found[0], signal.SIGINT)
+        until = time.monotonic() + START_SECONDS
+        while self._status() is not None and time.monotonic() < until:
+            for process in _left_running:
+                process.poll()
+            time.sleep(POLL_S)
+
+    def _unusable(self, said: str) -> Unreachable:
+        last = " ".join(said.strip().splitlines()[-2:])
+        return Unreachable(
+            f"the embedded Postgres cannot be used: {last or 'it does not start'}",
+            hint=f"its log is {self.log}; another folder can be given with --data",
+        )
 
     def _initialise(self) -> None:
         # A folder that initdb did not finish is of no use; only one that is complete counts.
@@ -126,15 +185,16 @@ class LocalPostgres:
         # pg_ctl leaves the server behind, which would hold a pipe open for ever.
         with tempfile.TemporaryFile() as output:
             done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/"
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                start_new_session=True,
             )
             if done.returncode and check:
                 output.seek(0)
-                said = output.read().decode("utf-8", "replace").strip().splitlines()
-                raise Unreachable(
-                    f"the embedded Postgres cannot be used: {' '.join(said[-2:]) or program}",
-                    hint=f"its log is {self.log}; another folder can be given with --data",
-                )
+                raise self._unusable(output.read().decode("utf-8", "replace"))
         return done.returncode
 
 

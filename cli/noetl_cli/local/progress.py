@@ -91,7 +91,7 @@ def _fold(line: StepProgress, fact: Fact, at: str) -> bool:
             _task(line, fact)
             return False
         case facts.TaskAttemptFailed():
-            line.state, line.note = "retrying", text_of(fact.error)
+            line.state, line.note = "retrying", _told(fact, fact.error)
         case facts.StepRedelivered():
             line.state, line.note = "queued", fact.reason
         case facts.StepDone() | facts.LoopDone():
@@ -142,7 +142,7 @@ def _iteration(line: StepProgress, fact: facts.IterationDone | facts.IterationFa
         loop.done += 1
     else:
         loop.failed += 1
-        line.note = text_of(fact.error)
+        line.note = _told(fact, fact.error)
 
 
 def _task(line: StepProgress, fact: facts.TaskStarted) -> None:
@@ -160,6 +160,11 @@ def _ended(line: StepProgress, state: str, at: str, *, ran: bool = True) -> None
     line.until = None if line.active else at
     if line.since is None:
         line.since = at
+
+
+def _told(fact: Fact, error: Value) -> str:
+    where = f"[{fact.iteration}] " if fact.iteration is not None else ""
+    return where + text_of(error)
 
 
 def text_of(error: Value) -> str:

@@ -109,7 +109,7 @@ def _message(error: Value) -> str:
 
 
 def worker_lost(draft: Draft, lost: WorkerLost, lease: Lease) -> None:
-    if lost.handed_back or lease.redeliveries < MAX_LOSSES:
+    if lost.handed_back or (lease.redeliveries < MAX_LOSSES and not lost.nowhere):
         fact = StepRedelivered(
             run_id=lost.lease_id,
             epoch=lost.epoch,
@@ -119,8 +119,14 @@ def worker_lost(draft: Draft, lost: WorkerLost, lease: Lease) -> None:
         draft.emit(fact, f"{lost.lease_id}/redelivered/{lost.epoch}")
         draft.effect(Requeue(lost.lease_id, lost.epoch))
         return
-    message = f"the keychain could not be checked: {MAX_LOSSES + 1} workers were lost over it"
+    message = f"the keychain could not be checked: {_why(lost)}"
     error = TaskError(kind=ErrorKind.WORKER_LOST, code="WORKER_LOST", message=message)
     _resolved(
         draft, KeychainResolved(entries=entries(draft), error=error.as_json()), Source.CONTROL
     )
+
+
+def _why(lost: WorkerLost) -> str:
+    if lost.nowhere:
+        return f"no worker could be had for it: {lost.reason}"
+    return f"{MAX_LOSSES + 1} workers were lost over it"

@@ -46,8 +46,8 @@ def _was_stopping(draft: Draft, held: Held) -> bool:
 
 def _may_have_another(draft: Draft, held: Held, lost: WorkerLost) -> bool:
     lifecycle = draft.program.steps[held.run.step].lifecycle
-    if lost.handed_back:
-        return True
+    if lost.handed_back or lost.nowhere:
+        return lost.handed_back
     if lifecycle.on_worker_lost is OnWorkerLost.FAIL:
         return False
     return held.lease.redeliveries < lifecycle.max_redeliveries
@@ -69,7 +69,8 @@ def _redeliver(draft: Draft, held: Held, lost: WorkerLost) -> None:
 def _fail(draft: Draft, held: Held, lost: WorkerLost) -> None:
     times = held.lease.redeliveries
     before = f" (after {times} redeliveries)" if times else ""
-    message = f"the worker was lost{before}: {lost.reason}"
+    what = "no worker could be had for it" if lost.nowhere else "the worker was lost"
+    message = f"{what}{before}: {lost.reason}"
     error = TaskError(
         kind=ErrorKind.WORKER_LOST, code="WORKER_LOST", message=message, source="control"
     )

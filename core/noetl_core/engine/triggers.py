@@ -86,6 +86,8 @@ class WorkerLost:
     reason: str
     handed_back: bool = False
     """The worker gave it back on purpose: it is delivered again, whatever the limits."""
+    nowhere: bool = False
+    """No worker could be had for it: it is not delivered again, whatever the limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

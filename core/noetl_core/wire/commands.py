@@ -39,6 +39,8 @@ class LeaseRequest:
     capacity: int
     wait_s: float = 0.0
     knows: Knows = field(default_factory=Knows)
+    lease_id: str | None = None
+    """Only this command, for a worker that was started for it; it is not waited for."""
 
     def as_json(self) -> dict[str, Value]:
         return {
@@ -48,6 +50,7 @@ class LeaseRequest:
             "capacity": self.capacity,
             "wait_s": self.wait_s,
             "knows": self.knows.as_json(),
+            **without_nothing({"lease_id": self.lease_id}),
         }
 
     @classmethod
@@ -61,6 +64,7 @@ class LeaseRequest:
             capacity=reader.whole("capacity"),
             wait_s=reader.number_or_none("wait_s") or 0.0,
             knows=Knows.read(knows) if knows else Knows(),
+            lease_id=reader.text_or_none("lease_id"),
         )
 
 

@@ -56,6 +56,10 @@ class Ingest:
         self._capabilities, self._settings = capabilities, settings
         self._waiting = Waiting()
         self._stopping = asyncio.Event()
+        self.retiring: set[str] = set()
+        """Workers that get nothing more to do."""
+        self.heard: dict[str, float] = {}
+        """When each worker last called, by the monotonic clock."""
         router.observers.append(self._committed)
 
     def stop(self) -> None:
@@ -74,31 +78,46 @@ class Ingest:
 
     async def lease(self, request: LeaseRequest) -> LeaseAnswer:
         """Commands for a worker; waits for some as long as it likes to."""
+        self.heard[request.worker] = time.monotonic()
         until = time.monotonic() + min(request.wait_s, self._settings.long_poll_s)
         while True:
             with self._waiting.watching(request.pool) as event:
-                given = await self._lease(request.pool, request.worker, request.capacity)
+                given = await self._lease(
+                    request.pool, request.worker, request.capacity, request.lease_id
+                )
                 left = until - time.monotonic()
-                if given or left <= 0 or self._stopping.is_set():
+                if given or left <= 0 or self._stopping.is_set() or self._is_done(request):
                     break
                 await waited(event, left)
         packed = await self._packer.pack(given, request.knows)
         return LeaseAnswer(
-            commands=packed.commands, playbooks=packed.playbooks, workloads=packed.workloads
+            commands=packed.commands,
+            playbooks=packed.playbooks,
+            workloads=packed.workloads,
+            retire=not given and self._is_done(request),
         )
 
-    async def _lease(self, pool: str, worker: str, capacity: int) -> list[Given]:
+    def _is_done(self, request: LeaseRequest) -> bool:
+        """Whether there is no use in waiting: the one command that the worker was started for is in
+        other hands, or the worker is to end."""
+        return request.lease_id is not None or request.worker in self.retiring
+
+    async def _lease(
+        self, pool: str, worker: str, capacity: int, lease_id: str | None = None
+    ) -> list[Given]:
         limit = min(capacity, self._settings.max_lease)
-        if limit < 1:
+        if limit < 1 or worker in self.retiring:
             return []
         if not self._router.leads:
             # Only the leader knows `ctx` as it is now.
             raise port.NotLeader("this replica does not lead")
         ttl = self._settings.lease_ttl_s
-        return [given_of(one) for one in await self._store.lease(pool, worker, limit, ttl)]
+        leased = await self._store.lease(pool, worker, limit, ttl, lease_id)
+        return [given_of(one) for one in leased]
 
     async def reports(self, request: Reports) -> ReportsAnswer:
         """Take what a worker says of its runs, and give it more to do."""
+        self.heard[request.worker] = time.monotonic()
         want = Want(request.worker, request.pool, request.capacity, self._settings.lease_ttl_s)
         taken = [self._report(one, want) for one in request.reports]
         answers = await asyncio.gather(*taken)
@@ -136,6 +155,7 @@ class Ingest:
 
     async def heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
         """Prolong what a worker holds; tell it what is cancelled, gone or ended."""
+        self.heard[beat.worker] = time.monotonic()
         for held in beat.leases:
             self._execution_of(held)
         fences = [Fence(held.lease_id, held.epoch) for held in beat.leases]

@@ -6,7 +6,6 @@ the connections. Its own retries are off: whoever calls knows better when to try
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -46,11 +45,11 @@ class KubeClient:
         """With a kubeconfig; without one as the Pod that this process runs in."""
         configuration = api.Configuration()
         if kubeconfig is not None:
-            await config.load_kube_config(
+            await config.load_kube_config(  # type: ignore[no-untyped-call]
                 config_file=str(kubeconfig), client_configuration=configuration
             )
         else:
-            config.load_incluster_config(client_configuration=configuration)
+            config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         configuration.retries = None
         configuration.connection_pool_maxsize = CONNECTIONS
         client = api.ApiClient(configuration)
@@ -58,7 +57,7 @@ class KubeClient:
         try:
             yield cls(client)
         finally:
-            await client.close()
+            await client.close()  # type: ignore[no-untyped-call]
 
     async def get(self, key: Key) -> Object:
         return await self._call("GET", _path(key))
@@ -149,8 +148,8 @@ class KubeClient:
                 auth_settings=["BearerToken"],
             )
             answer = await self._client.call_api(*request, _request_timeout=self._timeout)
-            data = await answer.read()
-        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            data = await answer.read()  # type: ignore[no-untyped-call]
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise port.Unreachable(f"{method} {path}: {type(error).__name__}") from None
         if 200 <= answer.status < 300:
             found: Object = orjson.loads(data) if data else {}
@@ -190,7 +189,7 @@ def _error(status: int, data: bytes, what: str) -> port.ClusterError:
 
 
 def _reviewed(status: Mapping[str, Any], audience: str) -> Reviewed | None:
-    if not status.get("authenticated") or audience not in status.get("audiences", [audience]):
+    if not status.get("authenticated") or audience not in status.get("audiences", []):
         return None
     user = status.get("user", {})
     name = str(user.get("username", ""))

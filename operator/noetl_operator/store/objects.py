@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import orjson
 
-from noetl_core.engine.clock import iso
 from noetl_core.engine.codec import decode_state
 from noetl_core.engine.events import Event
 from noetl_core.engine.state import State
@@ -51,7 +51,6 @@ class View:
     name: str
     playbook: str
     digest: str
-    created_at: str
     problems: tuple[dict[str, Value], ...]
     state: State
 
@@ -101,17 +100,27 @@ class Objects:
         await self._store.read("object_unlink", uid)
 
     async def view(self, execution_id: str) -> View | None:
+        """None also for what is no id at all."""
+        if not is_id(execution_id):
+            return None
         rows = await self._store.read("object_view", execution_id)
         return _view(rows[0]) if rows else None
 
     async def namespace(self, execution_id: str) -> str | None:
+        """None also for what is no id at all."""
+        if not is_id(execution_id):
+            return None
         rows = await self._store.read("object_namespace", execution_id)
-        return rows[0]["namespace"] if rows else None
+        return str(rows[0]["namespace"]) if rows else None
 
     async def latest(self, namespace: str, name: str, other_than: str) -> str | None:
         """The last execution of a name."""
         rows = await self._store.read("object_latest", namespace, name, other_than)
         return str(rows[0]["execution_id"]) if rows else None
+
+    async def live_children(self, execution_id: str) -> int:
+        """How many children of an execution still run."""
+        return int((await self._store.read("object_live_children", execution_id))[0][0])
 
     async def log(self, execution_id: str) -> list[Event]:
         """All events, for a rerun."""
@@ -119,6 +128,14 @@ class Objects:
         while page := await self._store.events(execution_id, len(events), PAGE):
             events += page
         return events
+
+
+def is_id(text: str) -> bool:
+    """Whether it can be an execution's id: people write annotations."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
 
 
 def _link(row: asyncpg.Record) -> Link:
@@ -142,7 +159,6 @@ def _view(row: asyncpg.Record) -> View:
         name=row["name"],
         playbook=row["playbook"],
         digest=row["digest"],
-        created_at=iso(row["created_at"]),
         problems=tuple(orjson.loads(row["problems"])),
         state=decode_state(orjson.loads(row["state"])),
     )

@@ -122,7 +122,7 @@ WHERE x.execution_id = s.execution_id AND x.shard = $1
 
 -- name: expired
 SELECT s.execution_id, s.lease_id, s.epoch FROM noetl.step_run s JOIN noetl.execution x USING (execution_id)
-WHERE s.lease_until < clock_timestamp() AND x.shard = $1
+WHERE s.lease_until <= clock_timestamp() AND x.shard = $1
 ORDER BY s.lease_until LIMIT $2;
 
 -- name: due
@@ -134,6 +134,34 @@ SELECT execution_id FROM noetl.execution WHERE shard = $1 AND finished_at IS NUL
 -- name: queued
 -- How many commands wait per pool, and since when.
 SELECT pool, count(*) AS waiting, min(run_at) AS oldest FROM noetl.step_run WHERE lease_until IS NULL GROUP BY pool;
+
+-- name: demand
+-- What waits and what is held in each pool, by execution.
+SELECT s.pool, s.execution_id, count(*) FILTER (WHERE s.lease_until IS NULL) AS waiting,
+       count(*) FILTER (WHERE s.lease_until IS NOT NULL) AS held
+FROM noetl.step_run s JOIN noetl.execution x USING (execution_id)
+WHERE x.shard = $1 GROUP BY s.pool, s.execution_id;
+
+-- name: singles
+-- The commands that have a worker of their own, the oldest first.
+SELECT s.pool, s.execution_id, s.lease_id, s.epoch, s.command ->> 'step' AS step,
+       CASE WHEN s.lease_until IS NOT NULL THEN s.owner END AS owner
+FROM noetl.step_run s JOIN noetl.execution x USING (execution_id)
+WHERE x.shard = $1 AND starts_with(s.pool, 'step/') ORDER BY s.run_at, s.lease_id;
+
+-- name: holders
+-- How many commands each worker holds.
+SELECT x.namespace, s.owner, count(*) AS held
+FROM noetl.step_run s JOIN noetl.execution x USING (execution_id)
+WHERE x.shard = $1 AND s.lease_until IS NOT NULL GROUP BY x.namespace, s.owner;
+
+-- name: held_by
+SELECT s.execution_id, s.lease_id, s.epoch
+FROM noetl.step_run s JOIN noetl.execution x USING (execution_id)
+WHERE x.shard = $1 AND x.namespace = $2 AND s.owner = $3 AND s.lease_until IS NOT NULL;
+
+-- name: unfinished_of
+SELECT execution_id FROM noetl.execution WHERE execution_id = ANY ($1) AND finished_at IS NULL;
 
 -- name: actions
 SELECT action_id, execution_id, body FROM noetl.action
@@ -287,7 +315,7 @@ DELETE FROM noetl.object WHERE uid = $1;
 
 -- name: object_view
 -- An execution as its status shows it.
-SELECT execution_id, namespace, name, playbook, digest, state, created_at, problems FROM noetl.execution
+SELECT execution_id, namespace, name, playbook, digest, state, problems FROM noetl.execution
 WHERE execution_id = $1;
 
 -- name: object_namespace
@@ -297,3 +325,6 @@ SELECT namespace FROM noetl.execution WHERE execution_id = $1;
 -- The last execution of a name, other than one.
 SELECT execution_id FROM noetl.execution WHERE namespace = $1 AND name = $2 AND execution_id <> $3
 ORDER BY execution_id DESC LIMIT 1;
+
+-- name: object_live_children
+SELECT count(*) FROM noetl.execution WHERE parent_id = $1 AND finished_at IS NULL;

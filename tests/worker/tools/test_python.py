@@ -149,7 +149,11 @@ async def test_I3_print_goes_to_the_log_as_it_comes(bench: Bench) -> None:
 
 
 async def test_I3_output_comes_before_the_end(bench: Bench) -> None:
-    code = "import pathlib, time\nprint('here')\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)"
+    code = """
+import pathlib, time
+print('here')
+while not pathlib.Path('go').exists(): time.sleep(0.01)
+"""
     task = asyncio.create_task(bench.run("python", code=code))
     while "here" not in bench.log.text():
         assert not task.done()
@@ -159,7 +163,9 @@ async def test_I3_output_comes_before_the_end(bench: Bench) -> None:
 
 
 async def test_K36_nothing_persists_but_the_folder(bench: Bench) -> None:
-    await bench.run("python", code="import json; json.mark = 1; open('f', 'w').write('kept'); z = 1")
+    await bench.run(
+        "python", code="import json; json.mark = 1; open('f', 'w').write('kept'); z = 1"
+    )
     code = "import json\nresult = [hasattr(json, 'mark'), 'z' in globals(), open('f').read()]"
     assert (await bench.run("python", code=code)).result == [False, False, "kept"]
 
@@ -193,14 +199,18 @@ result = {"env": dict(os.environ), "cwd": os.getcwd(), "modules": sorted(sys.mod
 
 async def _gone(pid: int) -> bool:
     for _ in range(300):
-        try:
-            with open(f"/proc/{pid}/stat") as stat:
-                if stat.read().rpartition(")")[2].split()[0] == "Z":
-                    return True
-        except (FileNotFoundError, ProcessLookupError):
+        if not _is_alive(pid):
             return True
         await asyncio.sleep(0.01)
     return False
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 TREE = """
@@ -221,9 +231,11 @@ pathlib.Path("pids").write_text(f"{os.getpid()} {sub.pid} " + pathlib.Path("daem
 
 async def _pids(folder: Path) -> list[int]:
     path = folder / "pids"
-    while not path.exists() or not path.read_text():
+    for _ in range(1000):
+        if path.exists() and len(found := path.read_text().split()) == 3:
+            return [int(pid) for pid in found]
         await asyncio.sleep(0.01)
-    return [int(pid) for pid in path.read_text().split()]
+    raise AssertionError("the processes did not start")
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
@@ -271,7 +283,12 @@ async def test_K36_files_have_a_limit(bench: Bench) -> None:
 
 async def test_K36_processes_have_a_limit(bench: Bench) -> None:
     bench.settings = replace(bench.settings, python_processes=8)
-    code = "import os, time\nfor _ in range(30):\n    if os.fork() == 0: time.sleep(1000)\ntime.sleep(1000)"
+    code = """
+import os, time
+for _ in range(30):
+    if os.fork() == 0: time.sleep(1000)
+time.sleep(1000)
+"""
     assert failure(await bench.run("python", code=code)) == (ErrorKind.LIMIT, "PY_PROCESSES")
 
 
@@ -311,10 +328,12 @@ async def test_I3_many_at_once(bench: Bench) -> None:
 
 
 async def test_I3_the_forking_process_is_replaced_when_it_dies(bench: Bench) -> None:
-    outcome = await bench.run(
-        "python",
-        code="import os\nstat = open(f'/proc/{os.getppid()}/stat').read()\nresult = int(stat.split()[3])",
-    )
+    code = """
+import os
+keeper = open(f'/proc/{os.getppid()}/stat').read()
+result = int(keeper.split()[3])
+"""
+    outcome = await bench.run("python", code=code)
     assert isinstance(outcome.result, int)
     os.kill(outcome.result, signal.SIGKILL)
     assert await _gone(outcome.result)

@@ -113,6 +113,7 @@ class _Work:
             "folder": str(folder),
             "database": _database(folder, self._args.database),
             "settings": SETTINGS,
+            "fetch": self._args.fetch or "all",
             "numeric": self._ctx.spec.get("numeric"),
             "attach": [
                 duckdb_attach.attachment(one, self._application, connect_s)
@@ -134,7 +135,8 @@ class _Work:
                         sink.add(rows)
                     case {"end": {"affected": count}}:
                         return affected(count, fetch)
-                    case {"end": _}:
+                    case {"end": {"count": count}}:
+                        sink.count = count
                         return await sink.result()
                     case {"error": error}:
                         return duckdb_errors.classified(error["kind"], error["message"])

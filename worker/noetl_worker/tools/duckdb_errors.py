@@ -28,6 +28,7 @@ _KINDS = {
     ),
     "ConstraintException": ErrorKind.DB_CONSTRAINT,
     "OutOfMemoryException": ErrorKind.LIMIT,
+    "MemoryError": ErrorKind.LIMIT,
     "InterruptException": ErrorKind.DB_TIMEOUT,
     "AttachFailed": ErrorKind.DB_CONNECTION,
 }
@@ -36,6 +37,7 @@ _NO_CONNECTION = re.compile(
     r"Unable to connect to Postgres|server closed the connection|connection to server"
     r"|terminating connection"
 )
+_OPTIONS = re.compile(r' at "[^"]*"(?=:)')
 _VIOLATED = re.compile(r"violates \S+(?:-\S+)* constraint|violates not-null constraint")
 _CONFLICT = re.compile(r"deadlock detected|could not serialize access")
 
@@ -43,12 +45,14 @@ _CONFLICT = re.compile(r"deadlock detected|could not serialize access")
 def classified(name: str, message: str) -> TaskError:
     """The error of an exception of DuckDB's, by its name."""
     kind = _KINDS.get(name, ErrorKind.UNKNOWN)
+    message = message or "there is not enough memory" * (name == "MemoryError") or name
     server = _OF_POSTGRES.search(message)
     if server is not None:
         # What the server said, without its DETAIL and without the statement that DuckDB repeats.
         kind, message = _of_server(server[1], kind), f"Postgres: {server[1]}"
     elif _NO_CONNECTION.search(message):
-        kind = ErrorKind.DB_CONNECTION
+        # The options of the connection say nothing to anybody.
+        kind, message = ErrorKind.DB_CONNECTION, _OPTIONS.sub("", message)
     code = "DUCKDB_" + name.removesuffix("Exception").upper()
     return TaskError(kind=kind, message=message, code=code, source="duckdb")
 

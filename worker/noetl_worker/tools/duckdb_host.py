@@ -16,21 +16,37 @@ import importlib
 import importlib.util
 import json
 import os
+import resource
 import signal
 import struct
 import sys
 import types
-from datetime import UTC, datetime
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import IO, Any
 
 from noetl_worker.tools import duckdb_values
 
 CHUNK_ROWS = 1_000
+ADDRESS_SPACE = 4 * 1024**3
+"""What a host may use at most; DuckDB's own limit does not count what becomes of its values."""
 _PR_SET_PDEATHSIG = 1
 _LENGTH = struct.Struct("!Q")
 _CHANGES = frozenset(["INSERT", "UPDATE", "DELETE", "COPY", "CREATE", "MERGE_INTO"])
 """Statements whose only column is how many rows they touched."""
+
+
+_HARMLESS = (
+    "TimeZone",
+    "default_null_order",
+    "default_order",
+    "ieee_floating_point_ops",
+    "integer_division",
+    "preserve_insertion_order",
+    "schema",
+    "search_path",
+)
+"""Settings that a statement may change."""
 
 
 class AttachFailed(Exception):
@@ -50,11 +66,20 @@ def write_frame(stream: IO[bytes], message: object) -> None:
     stream.flush()
 
 
-class _Utc:
-    """The one zone that our sessions have, as `pytz` would give it."""
+class _Utc(tzinfo):
+    """UTC as `pytz` would give it."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta:
+        return timedelta()
+
+    def dst(self, moment: datetime | None) -> timedelta:
+        return timedelta()
+
+    def tzname(self, moment: datetime | None) -> str:
+        return "UTC"
 
     def localize(self, moment: datetime) -> datetime:
-        return moment.replace(tzinfo=UTC)
+        return moment.replace(tzinfo=self)
 
 
 def stand_in_for_pytz() -> None:
@@ -73,6 +98,7 @@ def end_with_parent() -> None:
 def main() -> None:
     stand_in_for_pytz()
     end_with_parent()
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     # Ready before there is something to do.
     importlib.import_module("duckdb")
     answers = os.fdopen(os.dup(1), "wb")
@@ -93,8 +119,8 @@ def described(error: Exception) -> dict[str, str]:
     message = str(error)
     if isinstance(error, RuntimeError) and "Unable to cast Python instance" in message:
         kind, message = "ConversionException", "a text is not valid Unicode"
-    # From the second line on it repeats the statement.
-    return {"kind": kind, "message": message.partition("\n\nLINE ")[0].strip()}
+    # What follows repeats the statement, or gives advice that nobody here can follow.
+    return {"kind": kind, "message": message.partition("\n\n")[0].strip()}
 
 
 class Run:
@@ -152,6 +178,7 @@ class Run:
         """From here on only the step-run's folder is there, and no setting opens it again."""
         connection.execute(f"SET allowed_directories = [{_text(self._request['folder'])}]")
         connection.execute("SET enable_external_access = false")
+        connection.execute(f"SET allowed_configs = [{', '.join(map(_text, _HARMLESS))}]")
         connection.execute("SET lock_configuration = true")
 
     def _all(self, connection: Any) -> dict[str, int]:
@@ -211,10 +238,16 @@ class Run:
         types = types or columns
         write_frame(self._answers, {"columns": [column[0] for column in types]})
         convert = [duckdb_values.converter(column[1], exact=self._exact) for column in types]
+        left = {"all": sys.maxsize, "one": 1}.get(self._request["fetch"], 0)
+        count = 0
         while rows := connection.fetchmany(CHUNK_ROWS):
-            converted = [[one(v) for one, v in zip(convert, row, strict=True)] for row in rows]
-            write_frame(self._answers, {"rows": converted})
-        return {}
+            count += len(rows)
+            kept = rows[:left]
+            left -= len(kept)
+            if kept:
+                converted = [[one(v) for one, v in zip(convert, row, strict=True)] for row in kept]
+                write_frame(self._answers, {"rows": converted})
+        return {"count": count}
 
     def _readable(self, connection: Any, text: str, values: list[Any]) -> tuple[str, Any]:
         """The query with the columns as text that Python could not hold, and its own columns."""

@@ -15,6 +15,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from noetl_worker.tools.sql_values import json_float, json_number, short_float
+
 Convert = Callable[[Any], Any]
 
 _BC = re.compile(r"^(\S+) \(BC\)(.*)$")
@@ -31,9 +33,9 @@ def as_text(kind: Any) -> str | None:
         return "VARCHAR"
     if name not in ("list", "array", "struct", "map"):
         return None
-    try:
-        children = dict(kind.children)
-    except Exception:
+    children = dict(kind.children)
+    if "" in children:
+        # The fields of a row have no names to cast by.
         return None
     below = {
         key: as_text(child) if hasattr(child, "id") else None for key, child in children.items()
@@ -75,16 +77,21 @@ def converter(kind: Any, *, exact: bool) -> Convert:
         kinds = dict(kind.children)
         keys, values = (converter(kinds[one], exact=exact) for one in ("key", "value"))
         return lambda found: _map(found, keys, values)
+    if name == "float":
+        return lambda value: None if value is None else json_float(short_float(value))
     return lambda value: plain(value, exact=exact)
 
 
 def _struct(kind: Any, *, exact: bool) -> Convert:
-    inner = {key: converter(child, exact=exact) for key, child in kind.children}
+    names = [name for name, _ in kind.children]
+    inner = [converter(child, exact=exact) for _, child in kind.children]
 
     def convert(value: Any) -> Any:
+        if value is None:
+            return None
         if isinstance(value, tuple):
-            return [one(item) for one, item in zip(inner.values(), value, strict=True)]
-        return value and {key: inner[key](item) for key, item in value.items()}
+            return [one(item) for one, item in zip(inner, value, strict=True)]
+        return {name: one(value[name]) for name, one in zip(names, inner, strict=True)}
 
     return convert
 
@@ -105,9 +112,9 @@ def plain(value: Any, *, exact: bool) -> Any:
         case None | bool() | int() | str():
             return value
         case float():
-            return _float(value)
+            return json_float(value)
         case Decimal():
-            return _decimal(value, exact=exact)
+            return json_number(value, exact=exact)
         case bytes() | bytearray():
             return base64.b64encode(value).decode()
         case UUID():
@@ -122,25 +129,6 @@ def plain(value: Any, *, exact: bool) -> Any:
             return {_key(plain(k, exact=exact)): plain(v, exact=exact) for k, v in value.items()}
         case _:
             return str(value)
-
-
-def _float(value: float) -> Any:
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def _decimal(value: Decimal, *, exact: bool) -> Any:
-    if exact:
-        return format(value, "f")
-    exponent = value.as_tuple().exponent
-    number = float(value)
-    is_whole = isinstance(exponent, int) and exponent >= 0
-    if is_whole or (Decimal(number) != value and value == value.to_integral_value()):
-        return int(value)
-    return number
 
 
 def _parsed(value: Any) -> Any:
@@ -167,9 +155,9 @@ def _zone(found: re.Match[str]) -> str:
 
 def _interval(value: Any) -> Any:
     if isinstance(value, timedelta):
-        days, seconds = value.days, value.seconds
-        clock = f"{seconds // 3600}H{seconds // 60 % 60}M{seconds % 60}.{value.microseconds:06d}S"
-        return f"P{days}DT{clock}"
+        hours, rest = divmod(value.seconds, 3600)
+        clock = f"{hours}:{rest // 60:02d}:{rest % 60:02d}.{value.microseconds:06d}"
+        value = f"{value.days} days {clock}" if value.days else clock
     if not isinstance(value, str):
         return value
     parts = "".join(f"{n}{_UNITS[unit]}" for n, unit in _SINGLE.findall(value))

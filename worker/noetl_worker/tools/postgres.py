@@ -67,6 +67,9 @@ class PostgresTool:
             return postgres_errors.outcome(failure.error)
         except asyncpg.PostgresError as error:
             return postgres_errors.outcome(postgres_errors.of_server(error))
+        except UnicodeEncodeError:
+            told = postgres_errors.schema("a text is not valid Unicode", "PG_22021")
+            return postgres_errors.outcome(told)
         except (asyncpg.InterfaceError, OSError) as error:
             return postgres_errors.outcome(postgres_errors.of_connecting(error))
 

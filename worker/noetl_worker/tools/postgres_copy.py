@@ -105,9 +105,17 @@ def _written(rows: list[Value], names: list[str], types: list[PgType]) -> Iterat
         held.append(line)
         size += len(line)
         if size > CHUNK_BYTES:
-            yield "".join(held).encode()
+            yield _bytes(held)
             held, size = [], 0
-    yield "".join(held).encode()
+    yield _bytes(held)
+
+
+def _bytes(lines: list[str]) -> bytes:
+    try:
+        return "".join(lines).encode()
+    except UnicodeEncodeError:
+        message = "a text in `rows` is not valid Unicode"
+        raise SqlFailed(postgres_errors.schema(message, "PG_22021")) from None
 
 
 async def _sent(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -81,7 +81,10 @@ def of_connecting(error: BaseException) -> TaskError:
 
 def schema(message: str, code: str | None = None) -> TaskError:
     """Something the author can put right."""
-    return TaskError(kind=ErrorKind.SCHEMA, message=message, code=code, source=SOURCE)
+    pg_code = code.removeprefix("PG_") if code else None
+    return TaskError(
+        kind=ErrorKind.SCHEMA, message=message, code=code, source=SOURCE, pg_code=pg_code
+    )
 
 
 def outcome(error: TaskError) -> Outcome:

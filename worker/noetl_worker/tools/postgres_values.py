@@ -8,7 +8,6 @@ by the type of the Python value.
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import struct
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from noetl_core.values import Value
-from noetl_worker.tools.sql_common import json_float, json_number
+from noetl_worker.tools.sql_values import json_float, json_number, short_float
 
 DAY_US = 86_400_000_000
 _EPOCH = date(2000, 1, 1).toordinal()
@@ -114,14 +113,7 @@ def _clock_part(microseconds: int) -> str:
 
 
 def _real(found: bytes) -> float:
-    """A float of 4 bytes with no more digits than it has."""
-    value: float = struct.unpack("!f", found)[0]
-    for digits in range(1, 10):
-        short = float(f"{value:.{digits}g}")
-        with contextlib.suppress(OverflowError):
-            if struct.pack("!f", short) == found:
-                return short
-    return value
+    return short_float(struct.unpack("!f", found)[0])
 
 
 def _number(text: str) -> Any:
@@ -228,17 +220,25 @@ def _geometry(value: Any, convert: Convert) -> Value:
     name = type(value).__name__
     match name:
         case "Point":
-            return f"({value.x:.17g},{value.y:.17g})"
+            return _point(value)
         case "Box" | "LineSegment":
-            written = ",".join(str(_geometry(point, convert)) for point in value)
+            written = ",".join(map(_point, value))
             return written if name == "Box" else f"[{written}]"
         case "Path" | "Polygon":
-            written = ",".join(str(_geometry(point, convert)) for point in value.points)
+            written = ",".join(map(_point, value.points))
             is_open = name == "Path" and not value.is_closed
             return f"[{written}]" if is_open else f"({written})"
         case "Line":
-            return "{" + ",".join(f"{one:.17g}" for one in value) + "}"
+            return "{" + ",".join(map(_short, value)) + "}"
         case "Circle":
-            return f"<{_geometry(value.center, convert)},{value.radius:.17g}>"
+            return f"<{_point(value.center)},{_short(value.radius)}>"
         case _:
             return [convert(item) for item in value]
+
+
+def _point(value: Any) -> str:
+    return f"({_short(value[0])},{_short(value[1])})"
+
+
+def _short(value: float) -> str:
+    return repr(value).removesuffix(".0")

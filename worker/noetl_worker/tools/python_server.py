@@ -1,7 +1,8 @@
 """Runs the code of `python` tasks: a small process that does nothing but fork (rules I3, K36, K44).
 
 Started once per worker as a script of its own, so that neither it nor its children hold anything
-of the worker: no token, no keychain, no other task's data. It uses the standard library only.
+of the worker: no token, no keychain, no other task's data. It is one file, and uses the standard
+library only, because nothing of ours can be imported from there.
 
 For each task it is sent six file descriptors and forks a keeper. The keeper forks the child that
 runs the code, watches it and everything it starts, and ends all of it when the child ends, when
@@ -12,6 +13,7 @@ import array
 import contextlib
 import ctypes
 import gc
+import io
 import json
 import os
 import resource
@@ -21,7 +23,6 @@ import socket
 import struct
 import sys
 import time
-from typing import TextIO
 
 FDS = 6
 """Request, result, standard output, standard error, leash, status."""
@@ -63,7 +64,6 @@ def warm_up() -> None:
     import datetime  # noqa: F401
     import decimal  # noqa: F401
     import hashlib  # noqa: F401
-    import io  # noqa: F401
     import itertools  # noqa: F401
     import linecache  # noqa: F401
     import math  # noqa: F401
@@ -255,7 +255,7 @@ def set_stage(head: Request, result: int, out: int, err: int) -> None:
     set_limits(head)
 
 
-def text_stream(fd: int) -> TextIO:
+def text_stream(fd: int) -> io.TextIOWrapper:
     return open(fd, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 

@@ -13,7 +13,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from noetl_core.outcomes import ErrorKind, Outcome
+from noetl_core.outcomes import ErrorKind, Outcome, TaskError
 from noetl_core.tools import BUILT_IN, ToolKind
 from noetl_worker.tools.base import Tool, ToolContext, failed
 
@@ -80,6 +80,10 @@ class ToolRegistry:
         try:
             return await tool.run(args, ctx)
         except Exception as error:
+            said = getattr(error, "error", None)
+            if isinstance(said, TaskError):
+                # What a tool was given to use may fail, too: a result that cannot be stored.
+                return Outcome(error=said)
             name = type(error).__name__
             message = f"the tool `{kind}` failed: {name}: {error}"
             return failed(ErrorKind.UNKNOWN, message, code=f"TOOL_{name}", source=kind)

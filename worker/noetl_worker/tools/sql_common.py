@@ -11,7 +11,6 @@ import functools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -99,31 +98,6 @@ def column_names(given: Iterable[str]) -> list[str]:
         taken.add(unique)
         names.append(unique)
     return names
-
-
-def json_number(value: Decimal, *, exact: bool) -> Value:
-    """A `numeric` as a JSON number, or as text that loses nothing (`spec.numeric: text`)."""
-    if not value.is_finite():
-        return "NaN" if value.is_nan() else f"{'-' if value < 0 else ''}Infinity"
-    if exact:
-        return format(value, "f")
-    exponent = value.as_tuple().exponent
-    if isinstance(exponent, int) and exponent >= 0:
-        return int(value)
-    number = float(value)
-    # A whole number that a float cannot hold stays whole.
-    if Decimal(number) != value and value == value.to_integral_value():
-        return int(value)
-    return number if abs(number) != float("inf") else format(value, "f")
-
-
-def json_float(value: float) -> Value:
-    """A float, or the name of what JSON has no number for."""
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def json_text(value: Value) -> str:
