@@ -210,40 +210,43 @@ def dump_task(task: Task) -> dict[str, Value]:
     return dumped | {"spec": spec} if spec else dumped
 
 
-def task_schema(cls: type[Task], defs: Definitions) -> Schema:
-    """One schema for all kinds: the kind decides which keys there are."""
-    from noetl_core.tools import BUILT_IN
-
-    if "Task" not in defs.schemas:
-        defs.schemas["Task"] = {}
+def task_schema(cls: type[Task], defs: Definitions, *, complete: bool = True) -> Schema:
+    """One schema for all kinds: the kind decides which keys there are. Tasks of the workbook need
+    not be complete."""
+    name = "Task" if complete else "WorkbookTask"
+    if name not in defs.schemas:
+        defs.schemas[name] = {}
         own: dict[str, Value] = {
             k.name: {"description": k.doc, **k.shape.schema(defs)}
             for k in cls.keys.values()
             if k.name != "inputs"
         }
-        branches: list[Value] = []
-        for kind in BUILT_IN.values():
-            if kind.keys is None or kind.name == "workbook":
-                continue
-            known = {
-                k.name: {"description": k.doc, **k.shape.schema(defs)}
-                for k in kind.keys.keys.values()
-            }
-            branch: Schema = {
-                "properties": {**own, **known},
-                "additionalProperties": False,
-                "required": [k.name for k in kind.keys.keys.values() if k.required],
-            }
-            is_kind: Schema = {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}
-            branches.append({"if": is_kind, "then": branch})
-        defs.schemas["Task"] = {
+        defs.schemas[name] = {
             "type": "object",
             "description": (cls.__doc__ or "").strip(),
             "properties": own,
             "required": ["kind"],
-            "allOf": branches,
+            "allOf": _kind_schemas(own, defs, complete=complete),
         }
-    return {"$ref": "#/$defs/Task"}
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _kind_schemas(own: dict[str, Value], defs: Definitions, *, complete: bool) -> list[Value]:
+    from noetl_core.tools import BUILT_IN
+
+    branches: list[Value] = []
+    for kind in BUILT_IN.values():
+        if kind.keys is None or kind.name == "workbook":
+            continue
+        known = {
+            k.name: {"description": k.doc, **k.shape.schema(defs)} for k in kind.keys.keys.values()
+        }
+        branch: Schema = {"properties": {**own, **known}, "additionalProperties": False}
+        if complete:
+            branch["required"] = [k.name for k in kind.keys.required]
+        is_kind: Schema = {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}
+        branches.append({"if": is_kind, "then": branch})
+    return branches
 
 
 class WorkbookShape(Lazy["Task"], Shape[dict[str, "Task"]]):
@@ -307,6 +310,6 @@ class WorkbookShape(Lazy["Task"], Shape[dict[str, "Task"]]):
         }
 
     def schema(self, defs: Definitions) -> Schema:
-        task = task_schema(self.cls, defs)
+        task = task_schema(self.cls, defs, complete=False)
         by_name: Schema = {"type": "object", "additionalProperties": task}
         return {"anyOf": [by_name, {"type": "array", "items": task}]}

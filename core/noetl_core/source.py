@@ -39,6 +39,7 @@ MAX_DOCUMENTS = 1000
 
 EMPTY_HINT = "a playbook starts with `metadata:` and `workflow:`; see `noetl schema playbook`"
 _TOO_LARGE = "keep data out of the playbook: pass it as workload, or fetch it in a step"
+_LONE_RETURN = re.compile("\r(?!\n)")
 _LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
 
@@ -61,7 +62,8 @@ def parse(data: bytes | str) -> list[Document]:
     refused.
     """
     try:
-        text = _decode(data)
+        # A lone carriage return is a line break to YAML; one character stays one.
+        text = _LONE_RETURN.sub("\n", _decode(data))
     except Unreadable as stop:
         return [Document(None, (stop.problem,), "")]
     documents: list[Document] = []

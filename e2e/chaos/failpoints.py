@@ -16,8 +16,6 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_random = random.Random()
-
 
 def _chances() -> dict[str, float]:
     given = os.environ.get("CHAOS_FAILPOINTS", "")
@@ -26,7 +24,7 @@ def _chances() -> dict[str, float]:
 
 
 def happens(name: str) -> bool:
-    return _random.random() < _chances().get(name, 0.0)
+    return random.random() < _chances().get(name, 0.0)
 
 
 def reach(name: str) -> None:

@@ -29,7 +29,7 @@ def _chain(length: int) -> str:
     steps = []
     for n in range(length):
         arc = f"next: {{arcs: [{{step: s{n + 1}}}]}}" if n + 1 < length else ""
-        before = f"{{{{ ctx.seen_{n - 1} + 1 }}}}" if n else "1"
+        before = f"'{{{{ ctx.seen_{n - 1} + 1 }}}}'" if n else "1"
         steps.append(
             f"""
   - step: s{n}
@@ -38,7 +38,7 @@ def _chain(length: int) -> str:
       - name: one
         kind: noop
         result: {n}
-        spec: {{policy: {{rules: [{{else: {{then: {{do: continue, set_ctx: {{seen_{n}: "{before}"}}}}}}}}]}}}}
+        spec: {{policy: {{rules: [{{else: {{then: {{do: continue, set_ctx: {{seen_{n}: {before}}}}}}}}}]}}}}
     {arc}"""  # noqa: E501
         )
     result = f"{{{{ ctx.seen_{length - 1} }}}}"

@@ -22,7 +22,9 @@ from noetl_worker.settings import WorkerSettings
 from noetl_worker.tools.base import ToolContext
 from noetl_worker.tools.noop import NoopArgs
 
-_INSERT = "INSERT INTO effect (call, execution_id, key, attempt) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
+_INSERT = """
+INSERT INTO effect (call, execution_id, key, attempt) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
+"""
 
 
 class EffectTool:

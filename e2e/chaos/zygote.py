@@ -15,22 +15,25 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
-from e2e.chaos import operator_process, worker_process
-
-_MAIN = {"operator": operator_process.main, "worker": worker_process.main}
+from e2e.chaos.mutants import apply_from_environment
 
 
-def _preload() -> None:
+def _preload() -> dict[str, Callable[[], None]]:
+    """Everything that the processes import, and what each of them runs."""
+    apply_from_environment()
     import noetl_worker.tools.noop
     import noetl_worker.tools.playbook  # noqa: F401
+    from e2e.chaos import operator_process, worker_process
 
     gc.collect()
     gc.freeze()
+    return {"operator": operator_process.main, "worker": worker_process.main}
 
 
-def _child(order: dict[str, object]) -> NoReturn:
+def _child(run: Callable[[], None], order: dict[str, object]) -> NoReturn:
     os.setsid()
     log = os.open(str(order["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     null = os.open(os.devnull, os.O_RDWR)
@@ -45,7 +48,9 @@ def _child(order: dict[str, object]) -> NoReturn:
         format=f"%(asctime)s {os.getpid()} %(levelname)s %(name)s %(message)s",
     )
     try:
-        _MAIN[str(order["kind"])]()
+        run()
+    except BaseException:
+        logging.getLogger(__name__).exception("it ended by itself")
     finally:
         logging.shutdown()
         os._exit(1)
@@ -66,7 +71,7 @@ def _reap(alive: set[int]) -> None:
 
 
 def main() -> None:
-    _preload()
+    mains = _preload()
     alive: set[int] = set()
     while True:
         _reap(alive)
@@ -79,7 +84,7 @@ def main() -> None:
         order = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            _child(order)
+            _child(mains[order["kind"]], order)
         alive.add(pid)
         _say({"pid": pid})
     for pid in alive:

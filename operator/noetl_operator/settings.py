@@ -5,15 +5,26 @@ Read once at the start from `NOETL_*` variables of the environment; the chart se
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 PREFIX = "NOETL_"
 
 
 class BadSettings(ValueError):
     """A variable of the environment does not say what it should; the text names each."""
+
+
+def _listed(value: object) -> object:
+    """`a, b` as a list of names."""
+    if not isinstance(value, str):
+        return value
+    return tuple(name.strip() for name in value.split(",") if name.strip())
 
 
 class OperatorSettings(BaseModel):
@@ -48,6 +59,39 @@ class OperatorSettings(BaseModel):
     retention_days: int = Field(0, ge=0)
     """Weeks of the log that ended so many days ago are dropped once nothing in them runs; 0 keeps
     everything."""
+
+    # On Kubernetes
+
+    name: str = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
+    """Whom the leadership and the Events name: the Pod. A container that is started again in its
+    Pod is the same one, and leads on at once."""
+    database: str = Field("", repr=False)
+    """Where Postgres is, as a `postgresql://` URI; else `database_file`."""
+    database_file: Path | None = None
+    """A file that holds the URI: a mounted Secret."""
+    kubeconfig: Path | None = None
+    """How to reach the API server; unset: as the Pod that this process runs in."""
+    namespaces: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    """The namespaces to serve, separated by commas; none: all of them."""
+    listen: str = "0.0.0.0"
+    """The address that workers and probes call."""
+    port: int = Field(8080, ge=0, le=65535)
+    """The port for workers."""
+    health_port: int = Field(8081, ge=0, le=65535)
+    """The port of `/livez` and `/readyz`."""
+    resync_s: float = Field(60.0, gt=0)
+    """How often everything is compared with a fresh list."""
+
+    def dsn(self) -> str:
+        """Where the database is; a file is read anew each time, for its content may change."""
+        if self.database:
+            return self.database
+        if self.database_file is None:
+            raise BadSettings(f"{PREFIX}DATABASE or {PREFIX}DATABASE_FILE must say where it is")
+        try:
+            return self.database_file.read_text().strip()
+        except OSError as error:
+            raise BadSettings(f"{PREFIX}DATABASE_FILE: {error.strerror}") from None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> OperatorSettings:

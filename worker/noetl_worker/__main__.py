@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import logging
 import os
 import sys
 
 from noetl_worker.app import main
 from noetl_worker.settings import BadSettings, WorkerSettings
+
+PR_SET_DUMPABLE = 4
 
 
 def run() -> int:
@@ -22,8 +26,16 @@ def run() -> int:
         return 2
     import uvloop
 
+    _close_to_children()
     uvloop.run(main(settings))
     return 0
+
+
+def _close_to_children() -> None:
+    """Keep the code of python tasks, which runs under our own user, out of our memory and
+    environment (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from noetl_core.check import Checked, check_text
 from noetl_core.load import object_name
 from noetl_core.model import KeychainEntry, Playbook
 from noetl_core.values import Value
+from noetl_core.wire.children import NOT_FOUND_CODE
 
 if TYPE_CHECKING:
     from noetl_core.engine.triggers import CreateChild
@@ -126,7 +127,7 @@ class LocalChildren:
         where = ", ".join(str(folder) for folder in self.catalogue.folders) or "the file"
         kind = "path" if "/" in wanted else "name"
         return {
-            "code": "K37.not-found",
+            "code": NOT_FOUND_CODE,
             "severity": "error",
             "path": "",
             "message": f"there is no playbook of the {kind} `{wanted}` (looked in {where})",

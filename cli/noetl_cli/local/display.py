@@ -63,7 +63,7 @@ class Lines:
         took = seconds_text(line.seconds(now))
         if took:
             parts.append(self.style(took, "dim"))
-        if line.note and line.state in ("failed", "retrying", "skipped", "cancelled", "waiting"):
+        if line.note and line.state not in ("done", "running"):
             parts.append(self.style(f"— {printable(line.note)}", "dim"))
         return " ".join(parts)
 

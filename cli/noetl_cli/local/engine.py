@@ -189,7 +189,8 @@ async def _serving(
         return await handler(request)
 
     face.middlewares.append(hear)
-    runner = web.AppRunner(face, access_log=None)
+    # A worker that died must not be given what its last question asked for.
+    runner = web.AppRunner(face, access_log=None, handler_cancellation=True)
     await runner.setup()
     await web.SockSite(runner, listening, shutdown_timeout=0.1).start()
     try:

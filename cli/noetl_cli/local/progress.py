@@ -93,7 +93,7 @@ def _fold(line: StepProgress, fact: Fact, at: str) -> bool:
         case facts.TaskAttemptFailed():
             line.state, line.note = "retrying", _told(fact, fact.error)
         case facts.StepRedelivered():
-            line.state, line.note = "queued", fact.reason
+            line.state, line.note = "queued", f"again: {fact.reason}"
         case facts.StepDone() | facts.LoopDone():
             _ended(line, "done", at)
         case facts.StepFailed():

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from noetl_core.convert import anew
 from noetl_core.convert.flow import unflowed
+from noetl_core.convert.letters import quoted_letters
 from noetl_core.convert.lines import LINE_BREAKS, NotByText, comments_of, split_lines
 from noetl_core.convert.surgery import to_document, to_resource
 from noetl_core.load import Form, Loaded, load
@@ -91,6 +92,8 @@ def _convert_piece(piece: str, to: Form) -> Converted:
         return Converted(piece)
     notes = _dropped(root) if to is Form.DOCUMENT else ()
     moved = _by_text(piece, root, loaded.playbook.metadata.name, to)
+    if moved is not None and to is Form.RESOURCE:
+        moved = quoted_letters(moved)
     if moved is not None and _is_same(loaded, moved, to) and _keeps_comments(piece, root, moved):
         return Converted(moved, notes)
     return _anew(piece, loaded, root, to, notes)
@@ -142,6 +145,7 @@ def _anew(
     text = anew.written(make(root, name), comments)
     marked = re.match(r"---\s", piece)
     text = f"---\n{text}" if marked else text
+    text = quoted_letters(text) if to is Form.RESOURCE else text
     if not _is_same(loaded, text, to):
         raise CannotConvert("this playbook can't be written in the other form without a loss")
     note = "the file's layout can't be kept: its data was written anew"

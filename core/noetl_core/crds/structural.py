@@ -76,7 +76,7 @@ class Converter:
 
     def _resolved(self, ref: str, path: tuple[str, ...], cel: bool) -> Schema:
         name = ref.rpartition("/")[2]
-        if name == "Task":
+        if name in ("Task", "WorkbookTask"):
             return self._task(path)
         return self.record(self._records.classes[name], path, cel=cel and path[-1:] != ("next",))
 

@@ -9,6 +9,11 @@ from noetl_core.values import Value
 from noetl_core.wire.ends import read_verdict
 from noetl_core.wire.reading import Reader, without_nothing
 
+NOT_FOUND = "NotFound"
+"""The reason of a child whose playbook is not there (rule K37)."""
+NOT_FOUND_CODE = "K37.not-found"
+"""The code of the problem that says so in its execution."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildRequest:

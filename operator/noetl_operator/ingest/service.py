@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from noetl_core.engine.transition import Fence
 from noetl_core.engine.triggers import Decision, Verdict, WorkerLost
+from noetl_core.values import Value
 from noetl_core.wire import (
     ChildAnswer,
     ChildEnd,
@@ -179,7 +180,7 @@ class Ingest:
         return ChildEnd(
             child=child,
             phase=state.phase.value,
-            reason=state.reason or "",
+            reason=NOT_FOUND if _is_missing(snapshot.request.problems) else state.reason or "",
             message=state.message,
             result=state.result,
         )
@@ -211,6 +212,11 @@ class Ingest:
         """Content that belongs to the caller's execution, or that its `ctx` or args refer to."""
         self._execution_of(held)
         return await self._store.get_result(digest)
+
+
+def _is_missing(problems: Sequence[Value]) -> bool:
+    """Whether there was no playbook to run (rule K37)."""
+    return any(isinstance(one, dict) and one.get("code") == NOT_FOUND_CODE for one in problems)
 
 
 def _child_of(decision: Decision) -> str:

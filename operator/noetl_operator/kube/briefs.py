@@ -93,6 +93,7 @@ class Briefs:
         self._live, self._links, self._seen = live, links, seen
         self._library, self._workers = library, workers
         self._kept: dict[str, Brief] = {}
+        self._warm: dict[str, tuple[object, bool]] = {}
 
     async def of(self, pool: str, execution_id: str | None) -> Brief | None:
         """`execution_id` is one that has something to do there. None: nobody owns it any more, or
@@ -167,21 +168,28 @@ class Briefs:
             step=name.step or None,
         )
 
+    def _may_be_warm(self, obj: Object) -> bool:
+        """A look at the text, once per version, so that not every Playbook has to be checked."""
+        meta = obj["metadata"]
+        kept = self._warm.get(meta["uid"])
+        if kept is None or kept[0] != meta.get("resourceVersion"):
+            kept = meta.get("resourceVersion"), "'min':" in str(obj.get("spec"))
+            self._warm[meta["uid"]] = kept
+        return kept[1] and not meta.get("deletionTimestamp")
+
     async def warm(self) -> list[str]:
         """The pools that have Pods even while nothing is to be done."""
         found: list[str] = []
-        for obj in self._seen.every(PLAYBOOK):
-            if not _may_be_warm(obj):
+        objects = self._seen.every(PLAYBOOK)
+        there = {port.uid_of(obj) for obj in objects}
+        self._warm = {uid: kept for uid, kept in self._warm.items() if uid in there}
+        for obj in objects:
+            if not self._may_be_warm(obj):
                 continue
             shared = await self._library.shared(obj)
             if shared is not None:
                 found += _warm_pools(shared, self._workers)
         return found
-
-
-def _may_be_warm(obj: Object) -> bool:
-    """A look at the text, so that not every Playbook has to be checked."""
-    return "'min':" in str(obj.get("spec")) and not obj["metadata"].get("deletionTimestamp")
 
 
 def _warm_pools(shared: Shared, workers: Workers) -> list[str]:

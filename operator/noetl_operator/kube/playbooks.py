@@ -21,6 +21,7 @@ from noetl_core.model import Playbook
 from noetl_core.problems import Problem, Severity
 from noetl_core.values import Value
 from noetl_operator.kube import port
+from noetl_operator.kube.briefs import Shared
 from noetl_operator.kube.port import PLAYBOOK, Cluster, Key, Object, generation_of, uid_of
 from noetl_operator.kube.project import Verdict, condition, problems_text, shortened
 from noetl_operator.kube.status import StatusWriter
@@ -97,6 +98,13 @@ class Playbooks:
             if meta["namespace"] == namespace and path_of(obj) == wanted:
                 return await self.named(namespace, meta["name"])
         raise port.NotFound(f"no Playbook has the path {wanted}")
+
+    async def shared(self, obj: Object) -> Shared | None:
+        """A Playbook that may have Pods of its own; None where it may not run."""
+        judged = await self._judge(obj)
+        if judged.playbook is None or judged.digest is None:
+            return None
+        return Shared(obj, judged.playbook, judged.digest)
 
     async def written_out(self, name: str, spec: dict[str, Value]) -> Judged:
         """A playbook that stands in an Execution of this name."""

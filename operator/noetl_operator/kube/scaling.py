@@ -124,15 +124,11 @@ def plan_singles(
     )
     delete = [pod.name for pod in pods if _is_useless(pod, wanted, holders, keep_ended)]
     there = sum(pod.stage is not Stage.ENDED and pod.name not in delete for pod in pods)
-    missing = [
-        one.lease_id for one in commands if one.owner is None and one.name not in by_name
-    ]
+    missing = [one.lease_id for one in commands if one.owner is None and one.name not in by_name]
     return SinglePlan(tuple(missing[: max(0, most - there)]), tuple(delete), failed)
 
 
-def _is_useless(
-    pod: SinglePod, wanted: set[str], holders: set[str], keep_ended: bool
-) -> bool:
+def _is_useless(pod: SinglePod, wanted: set[str], holders: set[str], keep_ended: bool) -> bool:
     if pod.stage is Stage.ENDED:
         # One whose command still waits is removed once that was told.
         return not keep_ended and pod.name not in wanted

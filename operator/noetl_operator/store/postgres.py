@@ -58,7 +58,7 @@ class PostgresStore:
         """Open a pool of connections, bring the schema up to date, close it all in the end."""
         with _translated():
             pool = await asyncpg.create_pool(
-                dsn, min_size=1, max_size=connections, command_timeout=60, reset=_keep
+                dsn, min_size=0, max_size=connections, command_timeout=60, reset=_keep
             )
         try:
             with _translated():

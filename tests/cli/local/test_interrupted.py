@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 from tests.support.processes import Cli
@@ -72,7 +73,7 @@ def test_a_second_interrupt_ends_it_at_once(cli: Cli) -> None:
 def test_a_killed_run_goes_on_where_its_log_ends(cli: Cli) -> None:
     running = cli.start("run", *slow(cli))
     running.until("during queued")
-    _until_written(running, cli.folder / "during")
+    _until_written(cli.folder / "during")
     running.send(signal.SIGKILL)
     assert running.wait().code == -signal.SIGKILL
 
@@ -93,9 +94,7 @@ def test_a_killed_run_goes_on_where_its_log_ends(cli: Cli) -> None:
     assert (again.code, again.json) == (0, resumed.json)
 
 
-def _until_written(running: object, path: Path) -> None:
-    import time
-
+def _until_written(path: Path) -> None:
     until = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < until
@@ -162,7 +161,11 @@ def test_scratch_and_secrets_are_remembered_for_a_resume(cli: Cli) -> None:
         workflow:
           - step: write
             tool:
-              - {name: t, kind: postgres, auth: pg, fetch: none, command: CREATE TABLE t AS SELECT 7 AS n}
+              - name: t
+                kind: postgres
+                auth: pg
+                fetch: none
+                command: CREATE TABLE t AS SELECT 7 AS n
             next: {arcs: [{step: during}]}
           - step: during
             tool:

@@ -43,7 +43,9 @@ GATE = """\
           policy:
             admit:
               on_deny: wait
-              rules: [{when: "{{ ctx.approved }}", then: {allow: true}}, {else: {then: {allow: false}}}]
+              rules:
+                - {when: "{{ ctx.approved }}", then: {allow: true}}
+                - {else: {then: {allow: false}}}
         tool: [{name: say, kind: noop, result: "opened by {{ ctx.who }}"}]
     """
 
@@ -175,7 +177,8 @@ CHILDREN = """\
 
 
 def test_K37_children_are_found_and_waited_for(cli: Cli) -> None:
-    plus = "workload: {{n: 0}}\nworkflow: [{{step: s, tool: [{{name: t, kind: noop, result: {0}}}]}}]\n"
+    tool = "{{name: t, kind: noop, result: {0}}}"
+    plus = "workload: {{n: 0}}\nworkflow: [{{step: s, tool: [" + tool + "]}}]\n"
     cli.write("beside.yaml", "metadata: {name: beside}\n" + plus.format('"{{ workload.n + 1 }}"'))
     cli.write(
         "more/e.yaml",

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from noetl_core.outcomes import ErrorKind, Outcome, TaskError
 from noetl_core.values import Value
+from noetl_core.wire.children import NOT_FOUND
 from noetl_worker.tools.base import ChildEnd, ToolContext
 
 
@@ -44,6 +45,11 @@ class PlaybookTool:
 
 
 def _failure(playbook: str, end: ChildEnd) -> TaskError:
+    if end.reason == NOT_FOUND:
+        message = end.message or f"there is no playbook {playbook}"
+        return TaskError(
+            kind=ErrorKind.NOT_FOUND, code="PLAYBOOK", message=message, source="playbook"
+        )
     who = end.name or end.execution_id or playbook
     message = f"the child execution {who} of {playbook} ended {end.phase}, {end.reason}"
     if end.message:

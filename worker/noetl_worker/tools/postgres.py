@@ -70,7 +70,7 @@ class PostgresTool:
         except UnicodeEncodeError:
             told = postgres_errors.schema("a text is not valid Unicode", "PG_22021")
             return postgres_errors.outcome(told)
-        except (asyncpg.InterfaceError, OSError) as error:
+        except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             return postgres_errors.outcome(postgres_errors.of_connecting(error))
 
 

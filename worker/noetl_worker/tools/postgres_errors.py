@@ -75,7 +75,7 @@ def of_connecting(error: BaseException) -> TaskError:
         case OSError():
             code, message = "CONN_RESET", f"the database cannot be reached: {error.strerror}"
         case _:
-            code, message = "CONN_RESET", f"no connection to the database: {type(error).__name__}"
+            code, message = "CONN_RESET", f"the connection is gone: {type(error).__name__}"
     return TaskError(kind=ErrorKind.DB_CONNECTION, message=message, code=code, source=SOURCE)
 
 

@@ -174,7 +174,7 @@ def converter(*, exact: bool) -> Convert:
         found = by_type.get(type(value))
         if found is not None:
             return found(value)
-        if isinstance(value, tuple):
+        if isinstance(value, tuple | asyncpg.Path | asyncpg.Polygon):
             return _geometry(value, convert)
         return str(value)
 
