@@ -10,6 +10,7 @@ from noetl_core.nodes import (
     Entry,
     MappingNode,
     Node,
+    ScalarNode,
     SequenceNode,
     first_values,
     kind_of,
@@ -153,7 +154,8 @@ class AdmitRules(Rules["AdmitRule"]):
             here.missing("allow", "then: {allow: true} or {allow: false}", then.node)
             return True
         shape = self.cls.keys["allow"].shape
-        return bool(shape.read(entry_allow.node, here.child("allow", entry_allow.node)))
+        shape.read(entry_allow.node, here.child("allow", entry_allow.node))
+        return not (isinstance(entry_allow.node, ScalarNode) and entry_allow.node.value is False)
 
     def dump(self, value: tuple[AdmitRule, ...]) -> Value:
         return [_dump_rule(rule.when, {"allow": rule.allow}) for rule in value]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import shutil
 import tempfile
@@ -24,6 +25,8 @@ from noetl_operator.starting import new_execution_id
 from noetl_operator.store.port import NewExecution, StoreError
 from noetl_operator.store.postgres import PostgresStore
 
+KEEP = bool(os.environ.get("CHAOS_KEEP"))
+"""Keep the folder with the logs in any case."""
 LIVE = 24
 """Executions that are kept under way."""
 STUCK_S = 30.0
@@ -159,6 +162,6 @@ def run(seed: int, seconds: float, mutant: str | None = None) -> Report:
     folder = Path(tempfile.mkdtemp(prefix="noetl-chaos-"))
     folder.chmod(0o755)
     report = asyncio.run(Campaign(seed, seconds, mutant, folder).run())
-    if mutant is not None or not report.findings.wrong:
+    if not (KEEP or report.findings.wrong) or mutant is not None:
         shutil.rmtree(folder, ignore_errors=True)
     return replace(report, folder=folder)

@@ -8,15 +8,36 @@ import sys
 from tests.mutants.catalogue import Mutant
 from tests.mutants.run import _Changed
 
+_COMMIT = """\
+        try:
+            await self._commit([job for job in jobs if job.transition is not None])
+        except (port.NotLeader, port.Unavailable) as error:
+            # Whether it stands is not known: everything is read again, and the log tells.
+            self._live.clear()
+            for item in (item for job in jobs for item in job.items):
+                _fail(item, error)
+        except Exception as error:
+            await self._one_by_one(jobs, error)
+"""
+_ANSWER = """\
+        else:
+            for job in jobs:
+                self._settle(job)
+"""
+_WAIT_THEN_ANSWER = _COMMIT + _ANSWER
+_ANSWER_THEN_WAIT = f"""\
+        _hand_over([job for job in jobs if job.transition is not None])
+        for job in jobs:
+            self._settle(job)
+        await asyncio.sleep(0.02)
+{_COMMIT}"""
+
 MUTANTS = (
     Mutant(
         "ack-before-commit",
         "noetl_operator.router",
-        "        try:\n            await self._commit([job for job in jobs",
-        "        _hand_over([job for job in jobs if job.transition is not None])\n"
-        "        for job in jobs:\n            self._settle(job)\n"
-        "        try:\n            await asyncio.sleep(0.02)\n"
-        "            await self._commit([job for job in jobs",
+        _WAIT_THEN_ANSWER,
+        _ANSWER_THEN_WAIT,
     ),
     Mutant(
         "enqueue-in-a-second-transaction",

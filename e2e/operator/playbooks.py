@@ -14,7 +14,10 @@ def step(name: str, *then: str, **keys: object) -> Object:
 
 def gated(name: str, *then: str) -> Object:
     """A step that waits until `ctx.open` is true."""
-    rules = [{"when": "{{ ctx.open }}", "then": {"allow": True}}, {"else": {"then": {"allow": False}}}]
+    rules = [
+        {"when": "{{ ctx.open }}", "then": {"allow": True}},
+        {"else": {"then": {"allow": False}}},
+    ]
     admit = {"rules": rules, "on_deny": "wait"}
     return step(name, *then, spec={"policy": {"admit": admit}})
 
@@ -31,5 +34,5 @@ def gate(stand: Stand) -> Object:
 
 
 def failing(stand: Stand) -> Object:
-    task = {"kind": "python", "code": "def main():\n    raise ValueError('no such customer')"}
+    task = {"kind": "python", "code": "raise ValueError('no such customer')"}
     return stand.playbook("failing", step("start", "bad"), {"step": "bad", "tool": [task]})

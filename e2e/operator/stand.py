@@ -115,11 +115,7 @@ class Stand:
 
     def worker_of(self, pool: str) -> None:
         name = f"worker-{len(self._workers)}-{os.getpid()}"
-        made = self.cluster.kubectl(
-            "create", "-f", "-", "-o", "json", input=json.dumps(_pod(name, self.namespace, pool))
-        )
-        uid = json.loads(made.stdout)["metadata"]["uid"]
-        token = self.token(name, uid)
+        token = self.token(name, self.pod(name, pool)["metadata"]["uid"])
         given = {
             "NOETL_URL": f"http://127.0.0.1:{PORT}",
             "NOETL_TOKEN": token,
@@ -130,6 +126,13 @@ class Stand:
             "NOETL_STOP_GRACE_S": "0",
         }
         self._workers.append(self._spawn("noetl_worker", given, self.folder / "workers.log"))
+
+    def pod(self, name: str, pool: str) -> Object:
+        """A worker Pod that no node runs."""
+        text = json.dumps(_pod(name, self.namespace, pool))
+        made = self.cluster.kubectl("create", "-f", "-", "-o", "json", input=text)
+        found: Object = json.loads(made.stdout)
+        return found
 
     def token(self, pod: str, uid: str, audience: str = "noetl") -> str:
         words = ("create", "token", "default", "-n", self.namespace, f"--audience={audience}")

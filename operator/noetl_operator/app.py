@@ -10,21 +10,28 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from noetl_core.engine.clock import iso
+from noetl_core.model import Playbook
+from noetl_core.problems import Problem
 from noetl_operator import health
 from noetl_operator.control import ControlPlane, control_plane
 from noetl_operator.ingest.web import IngestWeb, serving
 from noetl_operator.kube import port
+from noetl_operator.kube.allow import refusals
+from noetl_operator.kube.briefs import Briefs
 from noetl_operator.kube.children import KubeChildren
 from noetl_operator.kube.client import KubeClient
 from noetl_operator.kube.executions import Executions, Parts
+from noetl_operator.kube.launch import Launcher
+from noetl_operator.kube.launch import Parts as LaunchParts
+from noetl_operator.kube.manifests import SELECTOR
 from noetl_operator.kube.peers import KubePeers
 from noetl_operator.kube.playbooks import Playbooks
-from noetl_operator.kube.port import EXECUTION, PLAYBOOK, Key
+from noetl_operator.kube.port import EXECUTION, JOB, PLAYBOOK, POD, Key
 from noetl_operator.kube.queue import DirtyQueue
 from noetl_operator.kube.recorder import Recorder
 from noetl_operator.kube.resync import Resync
@@ -34,6 +41,7 @@ from noetl_operator.settings import OperatorSettings
 from noetl_operator.store.objects import Objects
 from noetl_operator.store.port import Unavailable
 from noetl_operator.store.postgres import PostgresStore
+from noetl_operator.store.queues import Queues
 
 _log = logging.getLogger(__name__)
 
@@ -88,28 +96,30 @@ async def _database(stack: contextlib.AsyncExitStack, settings: OperatorSettings
 class Operator:
     """The Kubernetes side of one process."""
 
-    watched = (Watched(PLAYBOOK), Watched(EXECUTION))
-
     def __init__(
         self, settings: OperatorSettings, cluster: KubeClient, store: PostgresStore
     ) -> None:
         self.settings, self.cluster, self.store = settings, cluster, store
         self.objects = Objects(store)
+        self.watched = [Watched(PLAYBOOK), Watched(EXECUTION)]
+        if settings.workers is not None:
+            self.watched += [Watched(POD, SELECTOR), Watched(JOB, SELECTOR)]
         self.queue: DirtyQueue[Key] = DirtyQueue(
             self._reconcile, is_passing=is_passing, quarantine=self._quarantine
         )
         self.watch = Watch(
             self.watched,
-            self.queue.poke,
+            self._changed,
             namespaces=settings.namespaces,
             kubeconfig=settings.kubeconfig,
         )
         self.writer = StatusWriter(cluster)
-        self.playbooks = Playbooks(cluster, self.watch, self.writer, _now)
+        self.playbooks = Playbooks(cluster, self.watch, self.writer, _now, self._refuse)
         self.children = KubeChildren(store, self.objects, cluster, self.playbooks)
         self.peers = KubePeers(cluster, self.watch, self.objects)
         self.recorder = Recorder(cluster, _now, settings.name)
         self.executions: Executions | None = None
+        self.launcher: Launcher | None = None
         self._plane: ControlPlane | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -129,6 +139,7 @@ class Operator:
     def begin(self, plane: ControlPlane) -> None:
         """Watch and act."""
         self._plane = plane
+        self.launcher = self._launcher(plane)
         self.executions = Executions(
             Parts(
                 plane=plane,
@@ -138,7 +149,7 @@ class Operator:
                 playbooks=self.playbooks,
                 writer=self.writer,
                 recorder=self.recorder,
-                troubles=lambda execution_id: {},
+                troubles=self._troubles,
                 shard=SHARD,
             ),
             self.queue.poke,
@@ -148,7 +159,7 @@ class Operator:
             self.watch,
             self.objects,
             self.writer,
-            self.queue.poke,
+            self._changed,
             watched=self.watched,
             namespaces=self.settings.namespaces,
         )
@@ -156,7 +167,45 @@ class Operator:
         self._run("queue", self.queue.run())
         self._run("status", self.writer.run())
         self._run("events", self.recorder.run())
+        if self.launcher is not None:
+            self._run("launcher", self.launcher.run())
         self._run("resync", resync.run(lambda: plane.router.leads, self.settings.resync_s))
+
+    def _launcher(self, plane: ControlPlane) -> Launcher | None:
+        """Whoever has the worker Pods made; without their looks, somebody else does."""
+        workers = self.settings.workers
+        if workers is None:
+            return None
+        parts = LaunchParts(
+            cluster=self.cluster,
+            seen=self.watch,
+            store=self.store,
+            queue=Queues(self.store),
+            router=plane.router,
+            live=plane.live,
+            ingest=plane.ingest,
+            briefs=Briefs(plane.live, self.objects, self.watch, self.playbooks, workers),
+            workers=workers,
+            shard=SHARD,
+        )
+        return Launcher(parts, self._troubled)
+
+    def _changed(self, key: Key) -> None:
+        if key.kind not in (POD, JOB):
+            self.queue.poke(key)
+        elif self.launcher is not None:
+            self.launcher.poke()
+
+    def _refuse(self, playbook: Playbook) -> list[Problem]:
+        workers = self.settings.workers
+        return [] if workers is None else refusals(playbook, workers, "spec.")
+
+    def _troubles(self, execution_id: str) -> Mapping[str, str]:
+        return {} if self.launcher is None else self.launcher.troubles.of(execution_id)
+
+    def _troubled(self, execution_id: str) -> None:
+        if self.executions is not None:
+            self.executions.refresh(execution_id)
 
     def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=name)

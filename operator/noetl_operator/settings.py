@@ -5,6 +5,7 @@ Read once at the start from `NOETL_*` variables of the environment; the chart se
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Mapping
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from noetl_operator.kube.allow import Workers
 
 PREFIX = "NOETL_"
 
@@ -25,6 +29,16 @@ def _listed(value: object) -> object:
     if not isinstance(value, str):
         return value
     return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def _data(value: object) -> object:
+    """JSON as what it says."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value) if value.strip() else None
+    except ValueError:
+        raise ValueError("it is not JSON") from None
 
 
 class OperatorSettings(BaseModel):
@@ -81,6 +95,8 @@ class OperatorSettings(BaseModel):
     """The port of `/livez` and `/readyz`."""
     resync_s: float = Field(60.0, gt=0)
     """How often everything is compared with a fresh list."""
+    workers: Annotated[Workers | None, BeforeValidator(_data)] = None
+    """How worker Pods look, as JSON; unset: somebody else makes them."""
 
     def dsn(self) -> str:
         """Where the database is; a file is read anew each time, for its content may change."""
@@ -104,5 +120,9 @@ class OperatorSettings(BaseModel):
             return cls.model_validate(given)
         except ValidationError as wrong:
             # pydantic's own text would quote the values, which may be anything.
-            names = [f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg']}" for e in wrong.errors()]
-            raise BadSettings("; ".join(names)) from None
+            raise BadSettings("; ".join(map(_told, wrong.errors()))) from None
+
+
+def _told(error: ErrorDetails) -> str:
+    name, *inner = map(str, error["loc"])
+    return f"{PREFIX}{'.'.join([name.upper(), *inner])}: {error['msg']}"

@@ -98,7 +98,7 @@ class Bench:
         )
         return ToolContext(
             call=call,
-            scratch=self.scratch,
+            folder=self.scratch,
             keychain=self.keychain,
             pools=self.pools,
             log=self.log,

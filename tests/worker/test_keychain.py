@@ -50,6 +50,17 @@ def test_G1_map_takes_fields_from_keys_and_other_secrets(tmp_path: Path) -> None
     assert found.fields == {"f": "1", "g": "3"}
 
 
+def test_G3_a_secret_that_is_not_there_is_an_empty_folder_in_a_pod(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "..data").mkdir()
+    with pytest.raises(KeychainError, match="^keychain entry x: there is no Secret gone$"):
+        resolve_entry(entry("x", KeychainKind.SECRET, "gone"), tmp_path)
+    with pytest.raises(KeychainError, match="no Secret gone, whose key token or access_token is"):
+        resolve_entry(entry("x", KeychainKind.BEARER, "gone"), tmp_path)
+    with pytest.raises(KeychainError, match="no Secret gone, whose key a is needed"):
+        resolve_entry(entry("x", KeychainKind.SECRET, "gone", f="a"), tmp_path)
+
+
 @pytest.mark.parametrize("key", ["../outside", "../../etc/passwd", "one/..", "one/../../x", ".."])
 def test_G1_a_map_leads_nowhere_else(tmp_path: Path, key: str) -> None:
     folder = tmp_path / "keychain"
@@ -133,6 +144,7 @@ async def test_I6_refreshing_reads_the_secret_again(tmp_path: Path) -> None:
     assert keychain.scope == {"api": {"token": "second-token"}}
     assert redactor.text("first-token second-token") == "*** ***"
     assert await keychain.refresh("other") is None
+    secret(tmp_path, "api", other="x")
     (tmp_path / "api" / "token").unlink()
     with pytest.raises(KeychainError, match="the Secret api has no key token"):
         await keychain.refresh("api")

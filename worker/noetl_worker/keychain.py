@@ -176,18 +176,23 @@ def _missing(entry: KeychainEntry, secret: str, key: str) -> KeychainError:
     return KeychainError(f"keychain entry {entry.name}: the Secret {secret} has no key {key}")
 
 
+def _no_secret(entry: KeychainEntry, secret: str, key: str) -> KeychainError:
+    wanted = f", whose key {key} is needed" if key else ""
+    return KeychainError(f"keychain entry {entry.name}: there is no Secret {secret}{wanted}")
+
+
 def _read_key(entry: KeychainEntry, folder: Path, key: str) -> str:
     """One mapped field: a key of the entry's own Secret, or `secret/key`."""
     secret, _, name = key.rpartition("/")
     secret = secret or entry.secret_name
     _check_name(entry, secret)
     _check_name(entry, name)
-    if not (folder / secret).is_dir():
-        raise KeychainError(f"keychain entry {entry.name}: there is no Secret {secret}")
-    path = folder / secret / name
-    if not path.is_file():
+    keys = _keys(folder / secret)
+    if not keys:
+        raise _no_secret(entry, secret, name)
+    if name not in keys:
         raise _missing(entry, secret, name)
-    return _text(path)
+    return _text(keys[name])
 
 
 def _check_name(entry: KeychainEntry, name: str) -> None:
@@ -198,11 +203,20 @@ def _check_name(entry: KeychainEntry, name: str) -> None:
 
 
 def _read_secret(entry: KeychainEntry, folder: Path) -> dict[str, str]:
+    keys = _keys(folder)
+    if not keys:
+        needed = [" or ".join(names) for names in _FIELDS[entry.kind]]
+        raise _no_secret(entry, folder.name, ", ".join(needed))
+    return {name: _text(path) for name, path in keys.items()}
+
+
+def _keys(folder: Path) -> dict[str, Path]:
+    """The files of a mounted Secret. One that is not there is an empty folder in a Pod."""
     if not folder.is_dir():
-        raise KeychainError(f"keychain entry {entry.name}: there is no Secret {folder.name}")
-    # Mounted Secrets hold hidden folders (`..data`) beside their keys.
+        return {}
+    # Hidden folders (`..data`) stand beside the keys.
     files = [path for path in folder.iterdir() if not path.name.startswith("..")]
-    return {path.name: _text(path) for path in sorted(files) if path.is_file()}
+    return {path.name: path for path in sorted(files) if path.is_file()}
 
 
 def _text(path: Path) -> str:

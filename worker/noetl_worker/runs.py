@@ -231,7 +231,7 @@ class LeasedRun:
         assert self._keychain is not None
         return ToolContext(
             call=call,
-            scratch=scratch.folder,
+            folder=scratch,
             keychain=self._keychain,
             pools=self._pools,
             log=log,
@@ -265,8 +265,7 @@ class Scratch:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    @property
-    def folder(self) -> Path:
+    def __call__(self) -> Path:
         if self._folder is None:
             self._parent.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(prefix="run-", dir=self._parent))

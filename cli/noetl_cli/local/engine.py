@@ -190,9 +190,9 @@ async def _serving(
 
     face.middlewares.append(hear)
     # A worker that died must not be given what its last question asked for.
-    runner = web.AppRunner(face, access_log=None, handler_cancellation=True)
+    runner = web.AppRunner(face, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
-    await web.SockSite(runner, listening, shutdown_timeout=0.1).start()
+    await web.SockSite(runner, listening).start()
     try:
         # A time limit counts from the start of the execution: it starts when it can begin.
         await _first_call(called, workers)

@@ -18,7 +18,6 @@ from noetl_core.shape import Data, Key, Shape
 from noetl_core.tools import TaskKeys
 from noetl_core.values import Value
 
-
 _OPEN = Data(Scope.TASK)
 """How the keys of a tool that plugs in are read."""
 

@@ -96,7 +96,9 @@ def _retries(report: Report, one: _Policy) -> None:
         if rule.then.do is not Action.RETRY:
             continue
         place = rule_path(one.path, index, rule)
-        if rule.then.attempts == 1:
+        attempts = report.place((*place, "attempts")).node
+        # What could not be read is told elsewhere.
+        if isinstance(attempts, ScalarNode) and attempts.value == 1 and rule.then.attempts == 1:
             message = "`attempts: 1` never retries: it counts every run of the task, the first too"
             hint = "write at least 2, or `do: fail`"
             report.warning("A6.retry-never", (*place, "attempts"), message, hint)

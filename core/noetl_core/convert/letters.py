@@ -13,7 +13,8 @@ from noetl_core.source import parse
 def quoted_letters(text: str) -> str:
     """The text of one document with quotes around its plain `y`, `Y`, `n` and `N`."""
     root = parse(text)[0].root
-    places = {node.start for node in _plain(root) if node.value in LETTERS} if root else set()
+    # From its end, since an anchor may stand before it.
+    places = {node.end - 1 for node in _plain(root) if node.value in LETTERS} if root else set()
     for at in sorted(places, reverse=True):
         text = f'{text[:at]}"{text[at]}"{text[at + 1 :]}'
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from noetl_core.model.words import (
@@ -34,13 +35,15 @@ from noetl_core.shape import (
 from noetl_core.shapes_forms import Timeout
 from noetl_core.values import Value
 
+_ANY_NAME = Text(re.compile(r"[\s\S]*\S[\s\S]*"), "A1.missing", "a name: it is empty")
+
 
 @record
 class Metadata(Record):
     """What identifies a playbook."""
 
     place: ClassVar[str] = "metadata"
-    name: str = key(Text(), "The playbook's name.")
+    name: str = key(_ANY_NAME, "The playbook's name.")
     path: str | None = key(Text(), "A path by which other playbooks may call it.", default=None)
     version: str | None = key(LooseText(), "The author's version of it.", default=None)
     description: str | None = key(Text(), "What it does, in words.", default=None)

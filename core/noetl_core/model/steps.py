@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -119,6 +120,13 @@ class Join(Record):
     )
 
 
+_RESULT_PATH = Text(
+    re.compile(r"((\$|[^.\[\]$]+)(\.[^.\[\]]+|\[[0-9]+\])*|(\.[^.\[\]]+|\[[0-9]+\])+)"),
+    "H3.select",
+    "a path: `data.items[0].id`, also with `$.` before it",
+)
+
+
 @record
 class ResultSpec(Record):
     """How a task's result is kept (rules H1, H3)."""
@@ -127,7 +135,7 @@ class ResultSpec(Record):
         Integer(0), "The largest result that travels in events (default 64 KiB).", default=None
     )
     select: dict[str, str] | None = key(
-        MapOf(Text()), "Fields to keep beside the reference: name → path.", default=None
+        MapOf(_RESULT_PATH), "Fields to keep beside the reference: name → path.", default=None
     )
 
 

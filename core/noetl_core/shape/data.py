@@ -77,9 +77,11 @@ class Templated(Shape[Value]):
         if isinstance(node, ScalarNode) and isinstance(node.value, str):
             if at.template(node, node.value, self._scope).is_constant and not self._takes_text():
                 self.wrong(node, at)
-        elif not any(_fits(shape, node) for shape in self._inner):
+        elif (shape := next((s for s in self._inner if _fits(s, node)), None)) is None:
             self.wrong(node, at)
-        elif not isinstance(node, ScalarNode):
+        elif isinstance(node, ScalarNode):
+            shape.read(node, at)
+        else:
             at.templates_in(node, self._scope)
         return plain_value(node)
 

@@ -12,20 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from noetl_core.layers import merge
 from noetl_core.model import ExecutorKind, Playbook, PodSettings, Pool, PoolScope, Step
 from noetl_core.problems import Problem, Severity
 from noetl_core.values import Value
 
-VARIABLE = "NOETL_WORKERS"
-"""The variable of the environment that holds the installation's word, as JSON."""
 REFUSED = "K5.not-allowed-here"
-
-
-class BadWorkers(ValueError):
-    """The installation's word about worker Pods does not say what it should."""
 
 
 class Workers(BaseModel):
@@ -81,14 +75,6 @@ class Workers(BaseModel):
     """How much a Pod may write to its scratch folder."""
     token_s: int = Field(3600, ge=600)
     """How long a worker's token is good; the kubelet renews it in time."""
-
-    @classmethod
-    def of_json(cls, text: str) -> Workers:
-        try:
-            return cls.model_validate_json(text)
-        except ValidationError as wrong:
-            places = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in wrong.errors()]
-            raise BadWorkers(f"{VARIABLE}: {'; '.join(places)}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

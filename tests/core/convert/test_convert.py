@@ -97,7 +97,7 @@ ROUND_TRIPS = {
     "wide characters": f"# 日本\nmetadata:\n  name: x\nworkload:\n  é: '日本' # ü\n{STEP}",
     "start marker": f"---\n# head\nmetadata:\n  name: x\n{STEP}",
     "end marker": f"%YAML 1.1\n---\nmetadata:\n  name: x\n{STEP}...\n# after\n",
-    "several documents": f"{NAMED}{STEP}--- # two\n# second\nmetadata:\n  name: y\n{STEP}---\n",
+    "several documents": f"{NAMED}{STEP}--- # two\n# second\nmetadata:\n  name: z\n{STEP}---\n",
     "labels and annotations": (
         f"metadata:\n  name: x\n  path: p\n  labels: {{a: b}}\n  annotations:\n    c: d # e\n{STEP}"
     ),
@@ -126,7 +126,7 @@ def test_K1_a_name_that_is_no_kubernetes_name_is_kept_as_an_annotation() -> None
 
 def test_K1_annotations_that_are_there_keep_their_place() -> None:
     text = (
-        f"metadata:\n  name: A B\n  annotations:\n    # one\n    x: y\n  labels: {{a: b}}\n{STEP}"
+        f"metadata:\n  name: A B\n  annotations:\n    # one\n    x: z\n  labels: {{a: b}}\n{STEP}"
     )
     there = to_resource(text)
     assert_same(text, there)
@@ -218,3 +218,19 @@ def test_problems_of_a_later_document_have_their_own_lines() -> None:
     with pytest.raises(CannotConvert) as refused:
         convert_text(f"metadata:\n  name: x\n{STEP}---\nmetadata:\n  name: y\n", Form.RESOURCE)
     assert refused.value.problems[0].line >= 7
+
+
+def test_K2_letters_that_kubectl_reads_as_booleans_get_quotes_in_a_resource() -> None:
+    text = (
+        "metadata: {name: p}\nworkload:\n  n: 3 # n\n  list: [y, &a N, *a, yes_]\n"
+        "workflow:\n- step: y\n  tool: {kind: noop, result: {Y: n}}\n"
+    )
+    converted = convert_text(text, Form.RESOURCE)
+    assert converted.notes == ()
+    assert '"n": 3 # n' in converted.text
+    assert '["y", &a "N", *a, yes_]' in converted.text
+    assert 'step: "y"' in converted.text
+    assert '{"Y": "n"}' in converted.text
+    (before,), (after,) = load(text), load(converted.text)
+    assert after.problems == []
+    assert after.playbook == before.playbook

@@ -6,8 +6,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
+
+from noetl_core.load import load
 
 _PROGRAM = """
 import json, resource, sys, time
@@ -59,3 +62,16 @@ def test_K2_a_hostile_file_is_refused_quickly_and_in_little_memory(case: str) ->
     assert all(p["line"] >= 1 and p["column"] >= 1 for p in seen["problems"])
     assert seen["seconds"] < 2
     assert seen["megabytes"] < 150
+
+
+def test_B7_a_file_of_wrong_templates_costs_no_more_than_one_of_right_ones() -> None:
+    """What a wrong template costs most is its hint, and only so many are told."""
+    lines = "".join(f"    - '{{{{ ctx.a{i} | nope }}}}'\n" for i in range(20_000))
+    step = "- step: a\n  tool:\n    kind: noop\n    result:\n"
+    text = f"metadata: {{name: p}}\nworkflow:\n{step}{lines}"
+    right = text.replace("nope", "upper")
+    begun = time.process_time()
+    assert not load(right)[0].problems
+    middle = time.process_time()
+    assert load(text)[0].problems[-1].code == "A4.too-many"
+    assert time.process_time() - middle < 2 * (middle - begun)

@@ -6,8 +6,9 @@ import pytest
 
 from noetl_core.load import load
 from noetl_core.model import ExecutorKind, Playbook, PoolScope
-from noetl_operator.kube.allow import BadWorkers, Workers, refusals, shape_of
+from noetl_operator.kube.allow import Workers, refusals, shape_of
 from noetl_operator.kube.pools import PoolName, Scope, pools_of
+from noetl_operator.settings import BadSettings, OperatorSettings
 
 WORKERS = Workers(url="http://noetl", image="worker:1")
 DIGEST = "sha256:" + "ab" * 32
@@ -15,6 +16,7 @@ DIGEST = "sha256:" + "ab" * 32
 
 def playbook(executor: str = "", step: str = "") -> Playbook:
     text = f"""
+metadata: {{name: etl}}
 executor: {executor or "{}"}
 workflow:
 - step: load
@@ -111,10 +113,17 @@ def test_placement_is_free_unless_the_installation_says_otherwise() -> None:
 
 
 def test_what_the_installation_says_wrong_is_named() -> None:
-    with pytest.raises(BadWorkers, match=r"capacity: .*greater than or equal to 1"):
-        Workers.of_json('{"url": "u", "image": "i", "capacity": 0}')
-    with pytest.raises(BadWorkers, match="colour: "):
-        Workers.of_json('{"url": "u", "image": "i", "colour": "red"}')
+    def read(text: str) -> Workers | None:
+        return OperatorSettings.from_environment({"NOETL_WORKERS": text}).workers
+
+    assert read('{"url": "http://noetl", "image": "worker:1"}') == WORKERS
+    assert read("") is None
+    with pytest.raises(BadSettings, match=r"NOETL_WORKERS.capacity: .*greater than or equal to 1"):
+        read('{"url": "u", "image": "i", "capacity": 0}')
+    with pytest.raises(BadSettings, match=r"NOETL_WORKERS.colour: "):
+        read('{"url": "u", "image": "i", "colour": "red"}')
+    with pytest.raises(BadSettings, match=r"NOETL_WORKERS: .*it is not JSON"):
+        read("{")
 
 
 def named(book: Playbook, shared_by: str = "etl") -> tuple[str, dict[str, str]]:

@@ -21,7 +21,9 @@ LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
 def playbook(text: str = "") -> Playbook:
-    (loaded,) = load("workflow:\n- step: load\n  tool: {kind: noop}\n" + text)
+    (loaded,) = load(
+        "metadata: {name: etl}\nworkflow:\n- step: load\n  tool: {kind: noop}\n" + text
+    )
     assert loaded.playbook is not None, loaded.problems
     return loaded.playbook
 

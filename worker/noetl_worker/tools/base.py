@@ -8,7 +8,7 @@ whatever it holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -109,8 +109,8 @@ class ToolContext:
     """What one run of a task may use."""
 
     call: RunTask
-    scratch: Path
-    """The folder of the step-run: fresh when it starts, shared by its tasks, gone when it ends."""
+    folder: Path | Callable[[], Path]
+    """What `scratch` is, or makes it: most tasks need none, and making one takes its time."""
     keychain: Keychain
     pools: Pools
     """Connections that outlive the task, shared by credential."""
@@ -122,6 +122,12 @@ class ToolContext:
     redactor: Redactor = field(default_factory=Redactor)
     """Knows the secrets of the step-run: for what a tool stores or sends on by itself."""
     settings: ToolSettings = field(default_factory=ToolSettings)
+
+    @property
+    def scratch(self) -> Path:
+        """The folder of the step-run: fresh when it starts, shared by its tasks, gone when it
+        ends."""
+        return self.folder if isinstance(self.folder, Path) else self.folder()
 
     @property
     def spec(self) -> Mapping[str, Value]:

@@ -89,7 +89,7 @@ class Bench:
         )
         return ToolContext(
             call=call,
-            scratch=self.folder,
+            folder=self.folder,
             keychain=self.keychain,
             pools=self.pools,
             log=Silent(),
