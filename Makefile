@@ -23,10 +23,11 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q core operator/noetl_operator worker cli
 	@touch $@
 
 run: $(STAMP) ## set up and run an example playbook on this machine, without a cluster
-	$(BIN)/python -m noetl_cli.local.tour
+	$(BIN)/python examples/tour/run.py
 
 test: $(STAMP) lint unit e2e ## set up and pass every check and test
 

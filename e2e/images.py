@@ -24,11 +24,16 @@ OPERATOR = "noetl.local/noetl-operator:e2e"
 WORKER = "noetl.local/noetl-worker:e2e"
 POSTGRES = "noetl.local/postgres:e2e"
 
-PARTS = ("pyproject.toml", "README.md", "LICENSE", "requirements", "core", "operator", "worker", "cli")  # fmt: skip
+PARTS = [
+    *("pyproject.toml", "README.md", "LICENSE", "requirements"),
+    *("core", "operator", "worker", "cli"),
+]
 """What the Dockerfiles copy: a change elsewhere in the repository makes no other image."""
 
-PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "find-links", "cert", "proxy",
-               "default-timeout", "timeout", "retries")  # fmt: skip
+PIP_OPTIONS = {
+    *("index-url", "extra-index-url", "trusted-host", "find-links"),
+    *("cert", "proxy", "default-timeout", "timeout", "retries"),
+}
 """The part of pip's configuration that says where packages come from."""
 
 

@@ -6,6 +6,7 @@ that it is recognised as one; everything else about it is as in a Pod.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -20,7 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from e2e.cluster import Kubernetes
+from noetl_cli.local import verifying
 from noetl_cli.local.postgres import LocalPostgres
+from noetl_operator.store.postgres import PostgresStore
+from noetl_operator.store.reading import Reading
 
 Object = dict[str, Any]
 
@@ -113,6 +117,18 @@ class Stand:
         found = until(f"{execution} has begun", lambda: self.status(execution).get("executionId"))
         self.worker_of(f"execution/{found}")
 
+    def serve_all(self, name: str, *steps: Object) -> None:
+        """A Playbook whose Executions share one worker, and that worker."""
+        executor = {"spec": {"pool": {"scope": "playbook"}}}
+        self.apply(self.playbook(name, *steps, executor=executor))
+        digest = until(f"{name} is valid", lambda: self.status(name, "playbook").get("digest"))
+        short = digest.removeprefix("sha256:")[:12]
+        self.worker_of(f"playbook/{self.namespace}/{name}/{short}")
+
+    def differences(self) -> list[str]:
+        """Where the log of an execution does not add up, hash by hash, to its state."""
+        return asyncio.run(_verify(self.postgres.uri()))
+
     def worker_of(self, pool: str) -> None:
         name = f"worker-{len(self._workers)}-{os.getpid()}"
         token = self.token(name, self.pod(name, pool)["metadata"]["uid"])
@@ -200,6 +216,16 @@ class Stand:
 def condition(status: Object, kind: str) -> Object:
     found: Object = next(one for one in status["conditions"] if one["type"] == kind)
     return found
+
+
+async def _verify(uri: str) -> list[str]:
+    async with PostgresStore.connect(uri, connections=2) as store:
+        found = [str(row["execution_id"]) for row in await store.read("list", None, None, None)]
+        assert found, "there is nothing to verify"
+        reports = {one: await verifying.verify(Reading(store), one) for one in found}
+        return [
+            f"{one}: {report.difference}" for one, report in reports.items() if report.difference
+        ]
 
 
 def _pod(name: str, namespace: str, pool: str) -> Object:

@@ -101,9 +101,11 @@ class FakeCluster:
         return self.put(key.kind, _merged(there, body))
 
     async def apply_status(self, key: Key, uid: str, status: Object) -> Object:
-        there = self._same(key, uid)
+        there = self._there(key)
         self.writes.append(("status", key))
-        return self.put(key.kind, {**there, "status": copy.deepcopy(status)})
+        made = self.put(key.kind, {**there, "status": copy.deepcopy(status)})
+        self._same(key, uid)
+        return made
 
     def _same(self, key: Key, uid: str | None) -> Object:
         there = self._there(key)

@@ -60,6 +60,12 @@ def loaded(document: Json) -> Playbook:
     return checked.playbook
 
 
+def _cancel_others() -> None:
+    slow = [task for task in asyncio.all_tasks() if "RequestHandler" in repr(task)]
+    for task in slow:
+        task.cancel()
+
+
 class Plane:
     """One engine in a thread of its own."""
 
@@ -93,6 +99,8 @@ class Plane:
                 self.engine.workers.start()
                 self._ready.set_result(None)
                 await self._stop.wait()
+                # Answers that nobody waits for any more.
+                _cancel_others()
         except BaseException as error:
             if self._ready.done():
                 raise

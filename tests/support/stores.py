@@ -17,8 +17,6 @@ from noetl_cli.local.postgres import LocalPostgres
 from noetl_operator.store.postgres import PostgresStore
 from tests.support.postgres import run_sql
 
-TEMPLATE = "noetl_template"
-
 _EARLY = """
 DO $$
 DECLARE
@@ -34,11 +32,12 @@ END $$
 @pytest.fixture(scope="session")
 def store_template(postgres_server: LocalPostgres) -> str:
     """A migrated database to copy."""
-    run_sql(postgres_server.uri(), f"CREATE DATABASE {TEMPLATE}")
+    name = f"template_{uuid4().hex}"
+    run_sql(postgres_server.uri(), f"CREATE DATABASE {name}")
     run_sql(postgres_server.uri(), "ALTER SYSTEM SET fsync = off")
     run_sql(postgres_server.uri(), "SELECT pg_reload_conf()")
-    asyncio.run(_prepare(postgres_server.uri(TEMPLATE)))
-    return TEMPLATE
+    asyncio.run(_prepare(postgres_server.uri(name)))
+    return name
 
 
 async def _prepare(uri: str) -> None:

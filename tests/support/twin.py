@@ -106,7 +106,9 @@ class Twin(Memory):
         here = super().create(request)
         assert self._there(self._store.create(request)) == here
         # The column's default was bound to the real clock when the table was made.
-        due = self._database.connection.execute("UPDATE noetl.execution SET due_at = $1", self.clock())
+        due = self._database.connection.execute(
+            "UPDATE noetl.execution SET due_at = $1", self.clock()
+        )
         self._database.run(due)
         return here
 
@@ -124,7 +126,8 @@ class Twin(Memory):
         try:
             super().commit(shard, transitions)
         except StoreError as error:
-            assert refused is type(error), f"{error!r} here, {refused} on Postgres"
+            if refused is not type(error):
+                raise AssertionError(f"{error!r} here, {refused} on Postgres") from error
             raise
         assert refused is None, f"committed here, {refused} on Postgres"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import logging
 import os
 import sys
@@ -27,6 +28,9 @@ def run() -> int:
     import uvloop
 
     _close_to_children()
+    # What is imported stays; what comes and goes with runs is rarely cyclic.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     uvloop.run(main(settings))
     return 0
 

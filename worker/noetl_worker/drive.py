@@ -36,6 +36,7 @@ from noetl_core.pipeline import (
 )
 from noetl_core.wire import Command
 from noetl_worker.results import LeaseResults
+from noetl_worker.storable import storable
 from noetl_worker.telling import Telling
 
 R = TypeVar("R")
@@ -200,7 +201,7 @@ class Driver:
         seconds = task_timeout(call)
         try:
             async with asyncio.timeout(seconds):
-                return await self.tools.run(call, iteration)
+                return storable(await self.tools.run(call, iteration), call.kind)
         except TimeoutError:
             kind = ErrorKind.DB_TIMEOUT if call.kind in SQL_KINDS else ErrorKind.TIMEOUT
             message = f"the task took longer than its timeout of {seconds:g} s"

@@ -34,4 +34,4 @@ def earliest(times: Iterable[str | None]) -> str | None:
 def iso(time: datetime) -> str:
     """A moment in the one form that compares as text."""
     utc = time.astimezone(UTC)
-    return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return utc.isoformat(timespec="microseconds")[:-6] + "Z"

@@ -9,7 +9,6 @@ their own (`evolve_tokens`, `evolve_loops`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TypeVar
 
 from noetl_core.engine import events as ev
@@ -25,6 +24,7 @@ from noetl_core.engine.evolve_parts import (
     take_token,
     write_ctx,
 )
+from noetl_core.engine.replacing import replace
 from noetl_core.engine.state import (
     Boundary,
     Child,
@@ -35,6 +35,7 @@ from noetl_core.engine.state import (
     Reason,
     State,
     Token,
+    reported,
 )
 
 F = TypeVar("F", bound=ev.Fact)
@@ -77,7 +78,7 @@ def _count(state: State, fact: ev.Fact) -> None:
     found = lease_of(state, fact)
     if found is not None:
         lease_id, lease = found
-        set_lease(state, lease_id, replace(lease, started=True, reported=lease.reported + 1))
+        set_lease(state, lease_id, reported(lease))
 
 
 def _requested(state: State, fact: ev.ExecutionRequested, event: ev.Event) -> None:

@@ -6,11 +6,10 @@ iteration that ended leaves nothing but a count, so that the size does not grow 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from noetl_core.engine import events as ev
 from noetl_core.engine import ids
 from noetl_core.engine.evolve_parts import forget_children, with_leases
+from noetl_core.engine.replacing import replace
 from noetl_core.engine.state import (
     MAX_FAILURES,
     Frame,

@@ -5,10 +5,9 @@ Called by `evolve` only.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from noetl_core.engine import events as ev
 from noetl_core.engine.evolve_parts import take_token
+from noetl_core.engine.replacing import replace
 from noetl_core.engine.state import Counts, Lease, Run, State, Token
 
 

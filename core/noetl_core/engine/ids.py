@@ -34,6 +34,7 @@ def keychain_run(execution_id: str) -> str:
     return _derived(execution_id, "keychain")
 
 
+@lru_cache(maxsize=4096)
 def iteration_lease(run_id: str, iteration: str) -> str:
     """What a worker leases for one iteration of a distributed loop."""
     return _derived(run_id, f"iteration/{iteration}")
@@ -52,6 +53,11 @@ def child_execution(
     time = UUID(execution_id).int >> 80
     version = (0x7 << 76) | (drawn & ~(0xF << 76))
     return str(UUID(int=(time << 80) | (version & ~(0x3 << 62)) | (0x2 << 62)))
+
+
+def task_key(run_id: str, task: str) -> str:
+    """What a task of a run is about to do, whoever does it."""
+    return _derived(run_id, f"task/{task}")
 
 
 def parts(iteration: str) -> int:

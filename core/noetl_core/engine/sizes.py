@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from noetl_core.results import canonical
-from noetl_core.values import Value
+from noetl_core.values import MAX_DEPTH, Value
 
-MAX_DEPTH = 200
-"""Lists in lists, or mappings in mappings: deeper ones count as too large, whatever their bytes."""
 _NUMBER = 26
 """The longest text of a float, or of a whole number of 64 bits."""
 
 
 def larger_than(value: Value, limit: int) -> bool:
-    """Whether its canonical JSON has more bytes than the limit."""
+    """Whether its canonical JSON has more bytes than the limit; one that is nested too deeply counts
+    as too large, whatever its bytes."""
     try:
         return _at_most(value, limit, 0) < 0 and len(canonical(value)) > limit
     except RecursionError:

@@ -127,6 +127,20 @@ class Lease:
     failed: int = 0
 
 
+def reported(lease: Lease) -> Lease:
+    """A lease that has reported one more fact."""
+    return Lease(
+        lease.iteration,
+        lease.epoch,
+        lease.redeliveries,
+        True,
+        lease.reported + 1,
+        lease.total,
+        lease.done,
+        lease.failed,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """What a loop has written to one `ctx` key that has no reducer (rules E7, K29)."""

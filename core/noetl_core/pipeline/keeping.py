@@ -63,21 +63,29 @@ def keep_entries(
     tell: Teller,
     max_payload: int,
     cache: RefCache,
-    inline: Collection[str] = (),
+    inline: Collection[str] | None = None,
 ) -> Generator[Request, Answer, dict[str, Value]]:
-    """Writes to `ctx` or `iter` as events carry them: large values are stored.
+    """Writes to `ctx` or `iter` as events carry them: large values are stored; raises `NotKept`.
 
-    All of them share one event, so that many are each a little smaller. Keys in `inline` are never
-    stored: a reducer works on their values.
+    All of them share one event. Where they do not fit together, those of `iter` are stored one by
+    one, because only the event shows them so; those of `ctx` are refused. `inline` is given for
+    `ctx`: keys that are never stored, because a reducer works on their values.
     """
+    written = {
+        key: _content(value, f"the value of `{key}`")
+        for key, value in entries.items()
+        if not _is_small(value, inline_max) and not is_ref(value)
+    }
+    room = max_payload - ENVELOPE_BYTES
+    small = {k: len(c) for k, c in written.items() if len(c) <= inline_max or k in (inline or ())}
+    if sum(small.values()) > room:
+        if inline is not None:
+            raise NotKept(_too_large(sum(small.values()), max_payload, "set_ctx"))
+        small = {key: size for key, size in small.items() if size <= room // len(entries)}
     kept = entries
-    limit = min(inline_max, (max_payload - ENVELOPE_BYTES) // (len(entries) or 1))
-    for key, value in entries.items():
-        if key in inline or _is_small(value, limit) or is_ref(value):
-            continue
-        content = _content(value, f"the value of `{key}`")
-        if len(content) > limit:
-            ref = yield from _store(value, content, None, tell, cache)
+    for key, content in written.items():
+        if key not in small:
+            ref = yield from _store(entries[key], content, None, tell, cache)
             kept = {**kept, key: ref}
     return kept
 
@@ -114,11 +122,11 @@ def _content(value: Value, what: str) -> bytes:
         raise NotKept(TaskError(kind=ErrorKind.SCHEMA, message=message, source="results")) from None
 
 
-def _too_large(size: int, limit: int) -> TaskError:
+def _too_large(size: int, limit: int, what: str = "the result") -> TaskError:
     return TaskError(
         kind=ErrorKind.LIMIT,
         code="PAYLOAD_TOO_LARGE",
-        message=f"the result would put {size:,} bytes into an event, which may have {limit:,} "
+        message=f"{what} would put {size:,} bytes into an event, which may have {limit:,} "
         "(limits.max_payload_bytes): lower result.inline_max_bytes, or select less",
         source="results",
     )

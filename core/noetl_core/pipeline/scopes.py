@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from uuid import UUID, uuid5
 
+from noetl_core.engine import ids
 from noetl_core.pipeline.references import RefCache
 from noetl_core.values import Value
 
@@ -78,4 +78,4 @@ def idempotency_key(run_id: str, iteration: str | None, label: str, entry: int) 
     Retries and redeliveries of one entry into a task share it; entering the task again by a jump
     gives another. It does not depend on how often earlier tasks were tried.
     """
-    return str(uuid5(UUID(run_id), f"task/{iteration or ''}/{label}/{entry}"))
+    return ids.task_key(run_id, f"{iteration or ''}/{label}/{entry}")

@@ -33,9 +33,6 @@ class Limits:
     integer_digits: int = 1_200
     """Digits of a whole number, written in a template or read from a text."""
 
-    integer_bits: int = 4_096
-    """Size of a whole number that an operator may produce."""
-
     work: int = 2_500_000
     """Units of work in one evaluation: about one for each item or value that a filter touches, or
     for each 16 to 256 characters."""

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from noetl_core.templates.data import equal, text_of, weigh
 from noetl_core.templates.errors import TemplateError
 from noetl_core.templates.frame import Frame, width
-from noetl_core.templates.limits import LIMITS
 from noetl_core.templates.undefined import Operand, Undefined, undefined_error
-from noetl_core.values import type_name
+from noetl_core.values import is_storable_integer, type_name
 
 if TYPE_CHECKING:
     from noetl_core.values import Value
@@ -140,11 +139,11 @@ def _arithmetic(sign: str, compute: Callable[[Number, Number], Number]) -> Arith
 
 
 def checked_number(result: Number, sign: str) -> Number:
-    """A result that JSON can hold: finite, and not longer than the limit."""
+    """A result that events can hold: finite, and of 64 bits where it is a whole number."""
     if isinstance(result, float):
         if not math.isfinite(result):
             raise _too_large(sign)
-    elif result.bit_length() > LIMITS.integer_bits:
+    elif not is_storable_integer(result):
         raise _too_large(sign)
     return result
 
@@ -152,7 +151,7 @@ def checked_number(result: Number, sign: str) -> Number:
 def _check_size(left: Operand, right: Operand) -> None:
     """Data may hold longer numbers than templates may make: they are not computed with."""
     for value in (left, right):
-        if isinstance(value, int) and value.bit_length() > LIMITS.integer_bits:
+        if isinstance(value, int) and not is_storable_integer(value):
             raise _too_large("a whole number")
 
 

@@ -15,6 +15,7 @@ from jinja2.lexer import Token, operators
 
 from noetl_core.templates.errors import TemplateProblem
 from noetl_core.templates.limits import LIMITS
+from noetl_core.values import is_storable_integer
 
 _OPENING = re.compile(r"\{[{%#]")
 _TOKEN = re.compile(
@@ -184,7 +185,11 @@ def _literal(text: str, start: int, place: int, kind: str, written: str) -> Toke
             raise _broken(text, start, place, "the number is too large", written)
     else:
         digits = written.replace("_", "")
-        value = int(digits, 10) if digits.isdecimal() else int(digits, 0)
+        number = int(digits, 10) if digits.isdecimal() else int(digits, 0)
+        if not is_storable_integer(number):
+            message = "the number needs more than 64 bits"
+            raise _broken(text, start, place, message, written, "B7.size")
+        value = number
     # Jinja's own lexer does the same: tokens of literals carry values, whatever the annotation.
     return Token(place, kind, value)  # type: ignore[arg-type]
 

@@ -7,6 +7,7 @@ capability of its lease.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 
@@ -28,6 +29,7 @@ from noetl_core.wire import (
     RunAnswer,
     RunReport,
 )
+from noetl_core.wire.children import NOT_FOUND, NOT_FOUND_CODE
 from noetl_operator.ingest.capability import Capabilities
 from noetl_operator.ingest.commands import Given, Packer, given_of
 from noetl_operator.ingest.waiting import Waiting, waited
@@ -36,6 +38,8 @@ from noetl_operator.router import Committed, Router, Want
 from noetl_operator.settings import OperatorSettings
 from noetl_operator.store import port
 from noetl_operator.store.durable import DurableStore
+
+_log = logging.getLogger(__name__)
 
 
 class Forbidden(Exception):
@@ -140,6 +144,11 @@ class Ingest:
         try:
             decision = await self._router.apply(execution_id, trigger, want)
         except UnknownExecution:
+            return RunAnswer(lease_id=one.held.lease_id, verdict=Verdict.GONE)
+        except (TypeError, ValueError, AssertionError, LookupError, RecursionError):
+            # What this run says can't be taken in, now or later: the other reports of the post must
+            # not suffer for it. Its lease runs out, and its redeliveries are counted.
+            _log.exception("a report failed", extra={"execution": execution_id})
             return RunAnswer(lease_id=one.held.lease_id, verdict=Verdict.GONE)
         return RunAnswer(
             lease_id=one.held.lease_id,

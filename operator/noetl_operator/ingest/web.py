@@ -95,7 +95,10 @@ class IngestWeb:
         except port.Corrupt as error:
             return _refused(422, "corrupt", str(error))
         except (port.NotLeader, port.Unavailable) as error:
-            return _refused(503, "unavailable", str(error), retry=True)
+            answer = _refused(503, "unavailable", str(error), retry=True)
+            # Behind a Service the next connection may reach the replica that leads.
+            answer.force_close()
+            return answer
         except web.HTTPException as error:
             return _refused(error.status, "http", error.reason)
         except Exception:
@@ -107,7 +110,7 @@ class IngestWeb:
         settings = self._settings
         limit = settings.max_result_bytes if is_result else settings.max_report_bytes
         if (request.content_length or 0) > limit:
-            raise _Refused(413, Refusal(code="too_large", message=f"more than {limit:,} bytes"))
+            raise _too_large(limit)
 
     async def _identify(self, request: web.Request) -> Peer:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -116,30 +119,37 @@ class IngestWeb:
             raise _Refused(401, Refusal(code="unauthenticated", message="the token is not known"))
         return peer
 
+    async def _data(self, request: web.Request) -> Value:
+        try:
+            found: Value = orjson.loads(await _body(request, self._settings.max_report_bytes))
+        except orjson.JSONDecodeError as error:
+            raise Malformed(f"not JSON: {error.msg}") from None
+        return found
+
     def _check_pool(self, request: web.Request, pool: str) -> None:
         if not request[PEER].may_serve(pool):
             raise Forbidden(f"this worker may not serve the pool {pool}")
 
     async def _lease(self, request: web.Request) -> web.Response:
-        message = LeaseRequest.of(await _data(request))
+        message = LeaseRequest.of(await self._data(request))
         self._check_pool(request, message.pool)
         return _answer((await self._ingest.lease(message)).as_json())
 
     async def _reports(self, request: web.Request) -> web.Response:
-        message = Reports.of(await _data(request))
+        message = Reports.of(await self._data(request))
         self._check_pool(request, message.pool)
         return _answer((await self._ingest.reports(message)).as_json())
 
     async def _heartbeat(self, request: web.Request) -> web.Response:
-        message = Heartbeat.of(await _data(request))
+        message = Heartbeat.of(await self._data(request))
         return _answer((await self._ingest.heartbeat(message)).as_json())
 
     async def _hand_back(self, request: web.Request) -> web.Response:
-        await self._ingest.hand_back(HandBack.of(await _data(request)))
+        await self._ingest.hand_back(HandBack.of(await self._data(request)))
         return _answer({})
 
     async def _child(self, request: web.Request) -> web.Response:
-        message = ChildRequest.of(await _data(request))
+        message = ChildRequest.of(await self._data(request))
         held = Held(
             lease_id=request.match_info["lease"],
             epoch=message.epoch,
@@ -149,7 +159,8 @@ class IngestWeb:
 
     async def _put_result(self, request: web.Request) -> web.Response:
         digest = checked_digest(request.match_info["digest"])
-        await self._ingest.put_result(_held(request), digest, await request.read())
+        content = await _body(request, self._settings.max_result_bytes)
+        await self._ingest.put_result(_held(request), digest, content)
         return _answer({})
 
     async def _get_result(self, request: web.Request) -> web.Response:
@@ -163,9 +174,11 @@ class IngestWeb:
 @contextlib.asynccontextmanager
 async def serving(application: web.Application, host: str, port: int) -> AsyncIterator[int]:
     """Serve it; yields the port. A caller that hangs up ends its request: nobody leases for it."""
-    runner = web.AppRunner(application, access_log=None, handler_cancellation=True)
+    runner = web.AppRunner(
+        application, access_log=None, handler_cancellation=True, shutdown_timeout=2.0
+    )
     await runner.setup()
-    site = web.TCPSite(runner, host, port, shutdown_timeout=2.0)
+    site = web.TCPSite(runner, host, port)
     await site.start()
     try:
         yield int(runner.addresses[0][1])
@@ -192,12 +205,20 @@ def _held(request: web.Request) -> Held:
     )
 
 
-async def _data(request: web.Request) -> Value:
-    try:
-        found: Value = orjson.loads(await request.read())
-    except orjson.JSONDecodeError as error:
-        raise Malformed(f"not JSON: {error.msg}") from None
-    return found
+async def _body(request: web.Request, limit: int) -> bytes:
+    """What was sent; a caller need not say beforehand how much it is."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.content.iter_any():
+        size += len(piece)
+        if size > limit:
+            raise _too_large(limit)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _too_large(limit: int) -> _Refused:
+    return _Refused(413, Refusal(code="too_large", message=f"more than {limit:,} bytes"))
 
 
 def _answer(data: Value) -> web.Response:

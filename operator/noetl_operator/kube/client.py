@@ -105,7 +105,11 @@ class KubeClient:
             "status": status,
         }
         query = {"fieldManager": port.MANAGER, "force": "true"}
-        return await self._call("PATCH", f"{_path(key)}/status", query, body, _APPLY)
+        made = await self._call("PATCH", f"{_path(key)}/status", query, body, _APPLY)
+        # The API server ignores the uid of a status that is applied: it can only be noticed.
+        if port.uid_of(made) != uid:
+            raise port.Conflict(f"{key} is another one than {uid}")
+        return made
 
     async def token_review(self, token: str, audience: str) -> Reviewed | None:
         body = {

@@ -152,7 +152,7 @@ class Cluster(Protocol):
 
     async def apply_status(self, key: Key, uid: str, status: Object) -> Object:
         """Server-side apply of the whole status. Raises NotFound; Conflict where the object of
-        this name is another one."""
+        this name is another one: that one then has this status until its own is written."""
 
     async def token_review(self, token: str, audience: str) -> Reviewed | None:
         """Whose token it is; None where it is nobody's, or not meant for this audience."""

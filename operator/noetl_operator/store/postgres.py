@@ -26,7 +26,7 @@ from noetl_core.wire import Held, LogLine
 from noetl_operator.store import port
 from noetl_operator.store.batch import STATEMENT, Batch, moment
 from noetl_operator.store.durable import Hand
-from noetl_operator.store.migrate import migrate
+from noetl_operator.store.migrate import AS_ENGINE, migrate
 from noetl_operator.store.queries import query
 
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
@@ -55,14 +55,22 @@ class PostgresStore:
     @classmethod
     @contextlib.asynccontextmanager
     async def connect(cls, dsn: str, *, connections: int = 8) -> AsyncIterator[PostgresStore]:
-        """Open a pool of connections, bring the schema up to date, close it all in the end."""
+        """Bring the schema up to date, open a pool of connections, close it all in the end."""
         with _translated():
+            first = await asyncpg.connect(dsn, command_timeout=60)
+            try:
+                as_engine = await migrate(first)
+            finally:
+                await first.close()
             pool = await asyncpg.create_pool(
-                dsn, min_size=0, max_size=connections, command_timeout=60, reset=_keep
+                dsn,
+                min_size=0,
+                max_size=connections,
+                command_timeout=60,
+                init=_become_engine if as_engine else None,
+                reset=_keep,
             )
         try:
-            with _translated():
-                await migrate(pool)
             yield cls(pool)
         finally:
             with contextlib.suppress(TimeoutError):
@@ -320,6 +328,11 @@ class PostgresStore:
     async def _execute(self, name: str, *args: object) -> None:
         with _translated():
             await self._pool.execute(query(name), *args)
+
+
+async def _become_engine(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """From here on this connection can add to the log and never change it."""
+    await connection.execute(AS_ENGINE)
 
 
 async def _keep(connection: object) -> None:

@@ -60,7 +60,7 @@ def test_K2_a_hostile_file_is_refused_quickly_and_in_little_memory(case: str) ->
     seen = json.loads(done.stdout)
     assert seen["problems"], case
     assert all(p["line"] >= 1 and p["column"] >= 1 for p in seen["problems"])
-    assert seen["seconds"] < 2
+    assert seen["seconds"] < 4
     assert seen["megabytes"] < 150
 
 

@@ -67,15 +67,18 @@ async def test_it_is_written_once_the_cluster_answers_again() -> None:
         await settled(cluster, {"n": 1})
 
 
-async def test_another_object_of_the_name_is_not_written_to() -> None:
+async def test_another_object_of_the_name_gets_its_own_status_in_the_end() -> None:
     cluster = FakeCluster()
     uid, writer = made(cluster), StatusWriter(cluster)
     async with running(writer):
-        writer.want(KEY, "another", lambda: {"n": 1}, None, soon=True)
-        await asyncio.sleep(0)
+        writer.want(KEY, "one before", lambda: {"n": 1}, None, soon=True)
         writer.want(KEY, uid, lambda: {"n": 2}, None, soon=True)
         await settled(cluster, {"n": 2})
-    assert cluster.writes == [("status", KEY)]
+    async with running(writer):
+        writer.want(KEY, "one before", lambda: {"n": 1}, None, soon=True)
+        await settled(cluster, {"n": 1})
+        writer.want(KEY, uid, lambda: {"n": 2}, {"n": 1}, soon=True)
+        await settled(cluster, {"n": 2})
 
 
 async def test_what_somebody_else_wrote_is_put_right() -> None:

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from noetl_core.values import is_storable_integer
 from noetl_worker.tools.sql_values import json_float, json_number, short_float
 
 Convert = Callable[[Any], Any]
@@ -109,8 +110,11 @@ def _key(key: Any) -> str:
 def plain(value: Any, *, exact: bool) -> Any:
     """A value by its Python type."""
     match value:
-        case None | bool() | int() | str():
+        case None | bool() | str():
             return value
+        case int():
+            fits = is_storable_integer(value)
+            return value if fits else json_number(Decimal(value), exact=exact)
         case float():
             return json_float(value)
         case Decimal():

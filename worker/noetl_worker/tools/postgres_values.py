@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from noetl_core.values import Value
-from noetl_worker.tools.sql_values import json_float, json_number, short_float
+from noetl_worker.tools.sql_values import json_float, json_integer, json_number, short_float
 
 DAY_US = 86_400_000_000
 _EPOCH = date(2000, 1, 1).toordinal()
@@ -121,8 +121,12 @@ def _number(text: str) -> Any:
     return found if abs(found) != float("inf") else text
 
 
+def _integer(text: str) -> Any:
+    return json_integer(int(text)) if len(text) < 400 else text
+
+
 def parsed_json(text: str | bytes) -> Value:
-    found: Value = json.loads(text, parse_float=_number)
+    found: Value = json.loads(text, parse_float=_number, parse_int=_integer)
     return found
 
 

@@ -9,7 +9,7 @@ import contextlib
 import struct
 from decimal import Decimal
 
-from noetl_core.values import Value
+from noetl_core.values import Value, is_storable_integer
 
 
 def json_number(value: Decimal, *, exact: bool) -> Value:
@@ -19,13 +19,21 @@ def json_number(value: Decimal, *, exact: bool) -> Value:
     if exact:
         return format(value, "f")
     exponent = value.as_tuple().exponent
-    if isinstance(exponent, int) and exponent >= 0:
-        return int(value)
     number = float(value)
-    # A whole number that a float cannot hold stays whole.
-    if abs(number) >= 2**53 and value == value.to_integral_value():
-        return int(value)
+    is_whole = isinstance(exponent, int) and exponent >= 0
+    # A whole number that a float cannot hold stays whole, as far as 64 bits go.
+    if is_whole or (abs(number) >= 2**53 and value == value.to_integral_value()):
+        return json_integer(int(value)) if abs(number) < 1e20 else _beyond(value, number)
     return number
+
+
+def json_integer(value: int) -> Value:
+    """A whole number; one of more than 64 bits is the nearest float."""
+    return value if is_storable_integer(value) else _beyond(Decimal(value), float(value))
+
+
+def _beyond(value: Decimal, number: float) -> Value:
+    return number if abs(number) != float("inf") else format(value, "f")
 
 
 def json_float(value: float) -> Value:

@@ -16,7 +16,7 @@ from noetl_core.templates.errors import TemplateError
 from noetl_core.templates.filters.common import encoded
 from noetl_core.templates.limits import LIMITS
 from noetl_core.templates.registry import filters
-from noetl_core.values import type_name
+from noetl_core.values import is_storable_integer, type_name
 
 if TYPE_CHECKING:
     from noetl_core.templates.frame import Frame
@@ -29,6 +29,8 @@ MAX_IDENT = 63
 """Bytes of the longest name that PostgreSQL keeps whole."""
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""What may be half of a surrogate pair, as JSON writes it."""
 _HASHES = ("md5", "sha1", "sha256", "sha512")
 
 
@@ -60,7 +62,17 @@ def fromjson(frame: Frame, value: str) -> Value:
         parsed: Value = json.loads(value, parse_int=_integer, parse_constant=_constant)
     except (ValueError, RecursionError) as error:
         raise TemplateError(f"not JSON: {error}", code=TemplateError.VALUE) from None
+    if _HALF.search(value):
+        _check_characters(parsed)
     return parsed
+
+
+def _check_characters(value: Value) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        message = "the JSON holds half of a surrogate pair, which is no character"
+        raise TemplateError(message, code=TemplateError.VALUE) from None
 
 
 def _charge_json(frame: Frame, text: str) -> None:
@@ -83,7 +95,11 @@ def _charge_json(frame: Frame, text: str) -> None:
 def _integer(digits: str) -> int:
     if len(digits) > LIMITS.integer_digits:
         raise TemplateError("a number has too many digits", code=TemplateError.BUDGET)
-    return int(digits)
+    number = int(digits)
+    if not is_storable_integer(number):
+        message = f"the number {digits[:40]} needs more than 64 bits"
+        raise TemplateError(message, code=TemplateError.VALUE)
+    return number
 
 
 def _constant(word: str) -> NoReturn:

@@ -34,10 +34,14 @@ def int_(frame: Frame, value: Value, default: Value = 0, base: int = 10) -> Valu
     if base != 0 and not 2 <= base <= 36:
         raise TemplateError("base of int is 0 or from 2 to 36", code=TemplateError.VALUE)
     if isinstance(value, str):
-        return _read_int(frame, value, default, base)
+        return _checked(_read_int(frame, value, default, base))
     if isinstance(value, int | float):
-        return int(value) if _finite(value) else default
+        return _checked(int(value)) if _finite(value) else default
     return default
+
+
+def _checked(value: Value) -> Value:
+    return operators.checked_number(value, "int") if isinstance(value, int) else value
 
 
 def _read_int(frame: Frame, text: str, default: Value, base: int) -> Value:

@@ -72,8 +72,10 @@ CREATE FUNCTION noetl.uuid7_floor(at timestamptz) RETURNS uuid LANGUAGE sql IMMU
   SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
 $$;
 
--- Partitions are weeks of execution ids. Made ahead of time; dropped as a whole.
-CREATE FUNCTION noetl.ensure_partitions(weeks_ahead integer) RETURNS integer LANGUAGE plpgsql AS $$
+-- Partitions are weeks of execution ids. Made ahead of time; dropped as a whole. Both need the owner's rights,
+-- which the engine does not have.
+CREATE FUNCTION noetl.ensure_partitions(weeks_ahead integer) RETURNS integer LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
   week timestamptz := date_trunc('week', clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' - interval '7 days';
   made integer := 0;
@@ -305,7 +307,8 @@ ALTER FUNCTION noetl.lease SET enable_mergejoin = off;
 ALTER FUNCTION noetl.heartbeat SET enable_seqscan = off;
 
 -- Drops a week of the log, and all that belongs to its executions, unless one of them still runs.
-CREATE FUNCTION noetl.drop_partition(p_part text) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION noetl.drop_partition(p_part text) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
   low uuid;
   high uuid;
