@@ -19,6 +19,8 @@ def main() -> int:
     logging.basicConfig(level=os.environ.get("NOETL_LOG_LEVEL", "INFO").upper(), format=FORMAT)
     # kopf tells of every object it sees.
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    # It wonders about running in a thread, which is where we want it.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     try:
         settings = OperatorSettings.from_environment(os.environ)
         settings.dsn()

@@ -113,7 +113,7 @@ class Operator:
             namespaces=settings.namespaces,
             kubeconfig=settings.kubeconfig,
         )
-        self.writer = StatusWriter(cluster)
+        self.writer = StatusWriter(cluster, self._leads)
         self.playbooks = Playbooks(cluster, self.watch, self.writer, _now, self._refuse)
         self.children = KubeChildren(store, self.objects, cluster, self.playbooks)
         self.peers = KubePeers(cluster, self.watch, self.objects)
@@ -218,9 +218,12 @@ class Operator:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def _leads(self) -> bool:
+        return self._plane is not None and self._plane.router.leads
+
     async def _reconcile(self, key: Key) -> float | None:
         # What is left out while another process leads is looked at when this one begins to.
-        if self._plane is None or self.executions is None or not self._plane.router.leads:
+        if self.executions is None or not self._leads():
             return None
         if key.kind is PLAYBOOK:
             await self.playbooks.reconcile(key)
@@ -228,7 +231,9 @@ class Operator:
         return await self.executions.reconcile(key)
 
     async def _quarantine(self, key: Key, error: Exception) -> None:
-        if key.kind is EXECUTION and self.executions is not None:
+        if key.kind is PLAYBOOK:
+            await self.playbooks.quarantine(key, error)
+        elif self.executions is not None:
             await self.executions.quarantine(key, error)
 
     def checks(self) -> tuple[dict[str, health.Check], dict[str, health.Check]]:

@@ -44,7 +44,7 @@ def _data(value: object) -> object:
 class OperatorSettings(BaseModel):
     """Every knob of the control plane."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     lease_ttl_s: float = Field(15.0, gt=0)
     """How long a worker may be silent before its runs are given to another one."""

@@ -24,6 +24,12 @@ def new_execution_id(now: str) -> str:
     return str(UUID(int=(milliseconds(now) << 80) | low))
 
 
+def child_name(parent: str, child: str) -> str:
+    """The name of a child execution: the same whenever it is asked for."""
+    # Siblings share the beginning of their ids, which is the parent's time.
+    return f"{parent[:40].rstrip('-.')}-{child.replace('-', '')[-10:]}"
+
+
 def origin_of(adopted: Adopted | None, rerun_of: Value) -> dict[str, Value] | None:
     """What a rerun starts from, as data to be kept with the request."""
     if rerun_of is None:

@@ -14,7 +14,7 @@ from noetl_core.engine.triggers import Cancel, CancelMode
 from noetl_operator.ingest.capability import Capabilities
 from tests.support.control import CHAIN, OK, SINGLE, STARTED, Control, controlled, reports
 
-PATCH = {"name": "ctx.patched", "payload": {"set": {"seen": 1}, "by": "one/t"}}
+PATCH = {"name": "ctx.patched", "payload": {"set": {"seen": 1}, "by": "one/t", "reason": None}}
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ async def control(store_uri: str) -> AsyncIterator[Control]:
 
 
 async def test_an_unknown_token_is_refused_whatever_it_is_made_of(control: Control) -> None:
-    for token in ("", "wrong", "x" * 5000, "ünï", "the-token "):
+    for token in ("", "wrong", "x" * 5000, "ünï", "the-token2"):
         status, answer = await control.call("/v1/lease", {}, Authorization=f"Bearer {token}")
         assert status == 401, token
         assert answer["code"] == "unauthenticated"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from itertools import pairwise
 from uuid import UUID
 
 import asyncpg
@@ -67,11 +67,11 @@ asyncio.run(run())
 
 
 async def test_replicas_that_start_together_migrate_once(postgres_uri: str) -> None:
-    arguments = [[sys.executable, "-c", _MIGRATE, postgres_uri, str(n)] for n in range(3)]
-    running = [subprocess.Popen(one, stderr=subprocess.PIPE) for one in arguments]
-    for process in running:
-        _, said = await asyncio.to_thread(process.communicate)
-        assert process.returncode == 0, said.decode()
+    running = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", _MIGRATE, postgres_uri, str(n))
+        for n in range(3)
+    ]
+    assert [await process.wait() for process in running] == [0, 0, 0]
     async with PostgresStore.connect(postgres_uri) as store:
         rows = await store.read("partitions")
         assert len(rows) >= 5
@@ -240,7 +240,7 @@ async def test_weeks_are_made_ahead_even_by_several_at_once(store: PostgresStore
     weeks = await store.partitions()
     assert len(weeks) == len(set(weeks)) >= 11
     ends = [week_end(name) for name in weeks if name != "event_1999w01"]
-    assert all((b - a).days == 7 for a, b in zip(ends, ends[1:], strict=False))
+    assert all((b - a).days == 7 for a, b in pairwise(ends))
 
 
 async def test_a_week_is_dropped_only_when_nothing_in_it_runs(

@@ -92,8 +92,10 @@ class Control:
             method, self.url + path, data=data, headers={**self.headers, **named}
         ) as answer:
             content = await answer.read()
-            is_json = answer.content_type == "application/json"
-            return answer.status, orjson.loads(content) if is_json else content
+            if answer.content_type != "application/json":
+                return answer.status, content
+            found = orjson.loads(content)
+            return answer.status, found if answer.ok else found["error"]
 
     async def lease(self, capacity: int = 1, wait_s: float = 0.0, worker: str = "w") -> list[Any]:
         body = {"protocol": 1, "worker": worker, "pool": "default", "capacity": capacity}

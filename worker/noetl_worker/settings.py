@@ -19,7 +19,7 @@ class BadSettings(ValueError):
 class WorkerSettings(BaseModel):
     """Every knob of the data plane."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     url: str = Field(pattern=r"\w")
     """Where the operator's ingest is; several replicas with commas between."""

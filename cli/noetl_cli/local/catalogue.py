@@ -99,6 +99,7 @@ class LocalChildren:
 
     async def request(self, action: CreateChild, parent: NewExecution) -> NewExecution:
         from noetl_core.load import digest, dump
+        from noetl_operator.starting import child_name
         from noetl_operator.store.port import NewExecution
 
         found = self.catalogue.find(action.playbook)
@@ -111,7 +112,7 @@ class LocalChildren:
         return NewExecution(
             execution_id=action.child,
             namespace=parent.namespace,
-            name=execution_name(action.playbook.rpartition("/")[2], action.child),
+            name=child_name(parent.name, action.child),
             playbook_name=playbook.metadata.name if playbook else action.playbook,
             digest=digest(playbook) if playbook else "none",
             document=dump(playbook) if playbook else {},
@@ -134,7 +135,6 @@ class LocalChildren:
         }
 
 
-def execution_name(playbook: str, execution_id: str | None = None) -> str:
-    """A name for a new execution; the same for the same id."""
-    tail = secrets.token_hex(3) if execution_id is None else execution_id.replace("-", "")[-6:]
-    return f"{object_name(playbook)[:56].strip('-.') or 'playbook'}-{tail}"
+def execution_name(playbook: str) -> str:
+    """A name for a new execution."""
+    return f"{object_name(playbook)[:56].strip('-.') or 'playbook'}-{secrets.token_hex(3)}"

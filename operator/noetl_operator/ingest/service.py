@@ -36,6 +36,7 @@ from noetl_operator.ingest.waiting import Waiting, waited
 from noetl_operator.live import UnknownExecution
 from noetl_operator.router import Committed, Router, Want
 from noetl_operator.settings import OperatorSettings
+from noetl_operator.starting import child_name
 from noetl_operator.store import port
 from noetl_operator.store.durable import DurableStore
 
@@ -212,6 +213,10 @@ class Ingest:
         if decision.verdict not in (Verdict.ACCEPTED, Verdict.DUPLICATE):
             return ChildAnswer(verdict=decision.verdict, message=decision.message)
         child = _child_of(decision)
+        if not request.wait:
+            parent = await self._store.load(execution_id)
+            name = child_name(parent.request.name, child) if parent else None
+            return ChildAnswer(verdict=Verdict.ACCEPTED, child=child, execution=name)
         return ChildAnswer(verdict=Verdict.ACCEPTED, child=child, end=await self._child_end(child))
 
     async def put_result(self, held: Held, digest: str, content: bytes) -> None:

@@ -17,6 +17,7 @@ from noetl_operator.kube.executions import with_playbook
 from noetl_operator.kube.plan import spec_key
 from noetl_operator.kube.playbooks import Judged, Playbooks
 from noetl_operator.kube.port import EXECUTION, EXECUTION_ID, PARENT, Cluster, Key, Object, uid_of
+from noetl_operator.starting import child_name
 from noetl_operator.store.durable import DurableStore
 from noetl_operator.store.objects import Link, Objects
 from noetl_operator.store.port import NewExecution
@@ -76,12 +77,6 @@ class KubeChildren:
                 playbook_generation=generation,
             )
         )
-
-
-def child_name(parent: str, child: str) -> str:
-    """The name of a child's object: the same whenever it is asked for."""
-    # Siblings share the beginning of their ids, which is the parent's time.
-    return f"{parent[:40].rstrip('-.')}-{child.replace('-', '')[-10:]}"
 
 
 def child_object(request: NewExecution, owner: Link, playbook: str) -> Object:

@@ -278,10 +278,7 @@ class Executions:
         )
         request = self._request(key, seen.spec, judged, link)
         if seen.spec.rerunOf is not None:
-            rerun = await self._rerun(request, seen.spec)
-            if isinstance(rerun, plan.Idle):
-                return rerun
-            request = rerun
+            request = await self._rerun(request, seen.spec)
         self._track(key, seen.object, link, _new_view(request))
         await self._parts.plane.start(request)
         return None
@@ -325,18 +322,20 @@ class Executions:
         )
         return with_playbook(request, judged)
 
-    async def _rerun(self, request: NewExecution, spec: ExecutionSpec) -> NewExecution | plan.Idle:
+    async def _rerun(self, request: NewExecution, spec: ExecutionSpec) -> NewExecution:
         """Take over what an earlier execution had done (rule K47)."""
         assert spec.rerunOf is not None
         objects, of = self._parts.objects, spec.rerunOf
         earlier = await objects.latest(request.namespace, of.name, request.execution_id)
         if earlier is None:
-            return _no_rerun(f"there is no Execution {of.name} to run again")
+            said = f"there is no Execution {of.name} to run again"
+            return _cannot(request, "spec.rerunOf.name", said)
         taken = None
         if of.fromStep is not None:
             taken = adopted(await objects.log(earlier), of.fromStep)
             if taken is None:
-                return _no_rerun(f"no token ever reached the step {of.fromStep} of {of.name}")
+                said = f"no token ever reached the step {of.fromStep} of {of.name}"
+                return _cannot(request, "spec.rerunOf.fromStep", said)
         rerun_of: Value = {"execution_id": earlier, "from_step": of.fromStep}
         return replace(request, origin=origin_of(taken, rerun_of))
 
@@ -415,8 +414,10 @@ def _new_view(request: NewExecution) -> View:
     )
 
 
-def _no_rerun(message: str) -> plan.Idle:
-    return plan.Idle(Phase.FAILED, Answer(ConditionStatus.FALSE, "RerunNotPossible", message))
+def _cannot(request: NewExecution, path: str, message: str) -> NewExecution:
+    """One that ends at once, saying why."""
+    problem: dict[str, Value] = {"code": "K47.rerun", "severity": "error", "path": path}
+    return replace(request, problems=[*request.problems, {**problem, "message": message}])
 
 
 def _slim(state: State) -> State:

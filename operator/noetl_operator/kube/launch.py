@@ -109,6 +109,8 @@ class Launcher:
         self._parts = parts
         self._wake = asyncio.Event()
         self._stuck = Since(parts.clock)
+        self._numbers: dict[str, int] = {}
+        """The next Pod of each pool."""
         self.crew = Crew(parts.ingest.heard, parts.clock)
         self.troubles = Troubles(parts.live, changed)
         self._losses = Losses(parts.store, parts.router, parts.queue, shard=parts.shard)
@@ -200,6 +202,7 @@ class Launcher:
         self._stuck.keep_only(pools | leases)
         self._maker.keep_only(pools | leases)
         self._parts.briefs.keep_only(pools)
+        self._numbers = {pool: n for pool, n in self._numbers.items() if pool in pools}
         ingest, now = self._parts.ingest, self._parts.clock()
         names = {name for _, name in self.crew.pods}
         ingest.retiring &= names
@@ -284,12 +287,18 @@ class Launcher:
         )
 
     async def _make_more(self, pool: str, brief: Brief, count: int) -> None:
+        """Names are not used again while this process lives: leases know workers by them."""
         taken = {name for namespace, name in self.crew.pods if namespace == brief.namespace}
-        numbered = (manifests.pool_pod_name(brief.stem, pool, n) for n in range(10_000))
-        free = (name for name in numbered if name not in taken)
-        for _ in range(count):
-            body = manifests.pod(brief.order(next(free)), self._parts.workers)
-            never = await self._maker.make(pool, body)
+        while count:
+            number = self._numbers.get(pool, 0)
+            name = manifests.pool_pod_name(brief.stem, pool, number)
+            self._numbers[pool] = number + 1
+            if name in taken:
+                continue
+            count -= 1
+            never = await self._maker.make(
+                pool, manifests.pod(brief.order(name), self._parts.workers)
+            )
             if never is not None:
                 await self._losses.pool(pool, never)
                 return

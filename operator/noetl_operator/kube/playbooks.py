@@ -85,6 +85,18 @@ class Playbooks:
         status = playbook_status(judged, there or {}, generation_of(obj), self._now())
         self._writer.want(key, uid_of(obj), lambda: status, there, soon=True)
 
+    async def quarantine(self, key: Key, error: Exception) -> None:
+        """Checking it fails again and again: say so on the object."""
+        obj = self._watch.get(key)
+        if obj is None:
+            return
+        said = f"the operator cannot check it ({type(error).__name__}); its log says more"
+        why = Verdict(ConditionStatus.UNKNOWN, "Quarantined", said)
+        generation, there = generation_of(obj), obj.get("status") or {}
+        told = condition("Valid", why, _since(why, there, self._now()), generation)
+        status = {"observedGeneration": generation, "conditions": [told]}
+        self._writer.want(key, uid_of(obj), lambda: status, obj.get("status"), soon=True)
+
     async def named(self, namespace: str, name: str) -> Judged:
         """The Playbook of this name as it is now. Raises NotFound."""
         return await self._judge(await self._cluster.get(Key(PLAYBOOK, namespace, name)))

@@ -126,9 +126,7 @@ def condition(kind: str, verdict: Verdict, since: str, generation: int) -> Objec
 def _accepted(about: About, state: State) -> Verdict:
     if about.problems:
         told = problems_text(about.problems)
-        return Verdict(
-            ConditionStatus.FALSE, "InvalidPlaybook", f"the playbook is not valid: {told}"
-        )
+        return Verdict(ConditionStatus.FALSE, "InvalidPlaybook", f"it cannot run: {told}")
     if not state.seq:
         return Verdict(ConditionStatus.UNKNOWN, "Pending", "it is about to begin")
     return Verdict(ConditionStatus.TRUE, "Accepted", "the playbook is valid")

@@ -58,12 +58,12 @@ class Resync:
     async def once(self, *, everything: bool) -> None:
         """One comparison; `everything` is looked at again even where nothing seems to be new."""
         for one in self._watched:
-            known = self._watch.keys(one.kind)
+            known = self._watch.known(one.kind)
             listed = await self._list(one)
             self._watch.compare(one.kind, listed, known)
             for obj in listed:
                 key = key_of(one.kind, obj)
-                self._writer.doubt(key, obj.get("status"))
+                self._writer.doubt(key, obj)
                 if everything:
                     self._poke(key)
         # Objects whose end nobody noticed have nothing but their record left.

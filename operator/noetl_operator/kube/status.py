@@ -36,13 +36,18 @@ class _Entry:
     at: float = 0.0
     """When it was last written."""
     moves: bool = True
+    doubted: object = None
+    """The version of the object whose status was last found to be another one."""
 
 
 class StatusWriter:
     """Writes statuses by server-side apply."""
 
-    def __init__(self, cluster: Cluster, *, workers: int = 8) -> None:
-        self._cluster = cluster
+    def __init__(
+        self, cluster: Cluster, leads: Callable[[], bool] = lambda: True, *, workers: int = 8
+    ) -> None:
+        """`leads` says whether this process may still speak: what it knows may be old."""
+        self._cluster, self._leads = cluster, leads
         self._entries: dict[Key, _Entry] = {}
         self._moving = 0
         self._queue: DirtyQueue[Key] = DirtyQueue(
@@ -65,11 +70,15 @@ class StatusWriter:
         interval = max(INTERVAL_S, self._moving / WRITES_PER_S)
         self._queue.within(key, max(GATHER_S, entry.at + interval - time.monotonic()))
 
-    def doubt(self, key: Key, there: Object | None) -> None:
-        """A fresh look at the object: somebody else may have changed its status."""
+    def doubt(self, key: Key, obj: Object) -> None:
+        """A fresh look at the object: somebody else may have changed its status. What the API
+        server itself makes of a status is written once more and then left alone."""
         entry = self._entries.get(key)
-        if entry is not None and entry.last != there:
-            entry.last = there
+        if entry is None or entry.uid != port.uid_of(obj) or entry.last == obj.get("status"):
+            return
+        version = obj["metadata"].get("resourceVersion")
+        if entry.doubted != version:
+            entry.doubted, entry.last = version, obj.get("status")
             self._queue.within(key, GATHER_S)
 
     def forget(self, key: Key) -> None:
@@ -77,7 +86,7 @@ class StatusWriter:
 
     async def _write(self, key: Key) -> None:
         entry = self._entries.get(key)
-        if entry is None:
+        if entry is None or not self._leads():
             return
         status = entry.make()
         if status == entry.last:

@@ -19,11 +19,11 @@ from typing import Any
 
 import kopf
 
-from noetl_operator.kube.port import Key, Kind, Object, key_of
+from noetl_operator.kube.port import Key, Kind, Object, key_of, uid_of
 
 _log = logging.getLogger(__name__)
 
-STOP_S = 5.0
+STOP_S = 1.0
 """How long kopf may take to end."""
 RESTART_S = 2.0
 """The pause before kopf is started again, should it ever end by itself."""
@@ -64,22 +64,25 @@ class Watch:
     def every(self, kind: Kind) -> list[Object]:
         return [obj for key, obj in self._seen.items() if key.kind is kind]
 
-    def compare(self, kind: Kind, listed: Iterable[Object], known: set[Key]) -> None:
-        """A fresh list of a kind: what it has new or other, and what of `known` (the keys that were
-        there before it was asked for) it lacks, has changed."""
+    def compare(self, kind: Kind, listed: Iterable[Object], known: Mapping[Key, str]) -> None:
+        """A fresh list of a kind: what it has new, and what of `known` (what was there before it
+        was asked for) it lacks, has changed. What the watch brought meanwhile is newer than it."""
         there: set[Key] = set()
         for obj in listed:
             key = key_of(kind, obj)
             there.add(key)
             before = self._seen.get(key)
-            if before is None or _version(before) != _version(obj):
+            if before is None or _is_newer(obj, before):
                 self._take(key, _own(obj))
-        for key in known - there:
-            if self._seen.pop(key, None) is not None:
+        for key, uid in known.items():
+            before = self._seen.get(key)
+            if key not in there and before is not None and uid_of(before) == uid:
+                self._seen.pop(key)
                 self._changed(key)
 
-    def keys(self, kind: Kind) -> set[Key]:
-        return {key for key in self._seen if key.kind is kind}
+    def known(self, kind: Kind) -> dict[Key, str]:
+        """The uids of what is there, by key."""
+        return {key: uid_of(obj) for key, obj in self._seen.items() if key.kind is kind}
 
     def forget(self, key: Key) -> None:
         """The object is known to be gone."""
@@ -96,7 +99,7 @@ class Watch:
             self._take(key, obj)
             return
         before = self._seen.get(key)
-        if before is None or before["metadata"]["uid"] == obj["metadata"]["uid"]:
+        if before is None or uid_of(before) == uid_of(obj):
             self._seen.pop(key, None)
         self._changed(key)
 
@@ -179,8 +182,12 @@ def _own(obj: Mapping[str, Any]) -> Object:
     return {**obj, "metadata": meta}
 
 
-def _version(obj: Mapping[str, Any]) -> object:
-    return obj["metadata"].get("resourceVersion")
+def _is_newer(obj: Mapping[str, Any], than: Mapping[str, Any]) -> bool:
+    """By resource versions, which grow; where they are no numbers, any other one is newer."""
+    new, old = (str(one["metadata"].get("resourceVersion", "")) for one in (obj, than))
+    if new.isdecimal() and old.isdecimal():
+        return int(new) > int(old)
+    return new != old
 
 
 def connection(kubeconfig: Path | None) -> kopf.ConnectionInfo:

@@ -87,6 +87,33 @@ async def test_what_somebody_else_wrote_is_put_right() -> None:
     async with running(writer):
         writer.want(KEY, uid, lambda: {"n": 1}, None, soon=True)
         await settled(cluster, {"n": 1})
-        cluster.put(EXECUTION, {**cluster.objects[KEY], "status": {"n": "forged"}})
-        writer.doubt(KEY, {"n": "forged"})
+        forged = cluster.put(EXECUTION, {**cluster.objects[KEY], "status": {"n": "forged"}})
+        writer.doubt(KEY, forged)
         await settled(cluster, {"n": 1})
+
+
+async def test_what_the_api_server_makes_of_a_status_is_no_reason_to_write_for_ever() -> None:
+    cluster = FakeCluster()
+    uid, writer = made(cluster), StatusWriter(cluster)
+    async with running(writer):
+        writer.want(KEY, uid, lambda: {"n": 1}, None, soon=True)
+        await settled(cluster, {"n": 1})
+        other = cluster.put(EXECUTION, {**cluster.objects[KEY], "status": {"n": 1.0000001}})
+        for _ in range(3):
+            writer.doubt(KEY, other)
+            writer.want(KEY, uid, lambda: {"n": 1}, None, soon=True)
+            await settled(cluster, {"n": 1})
+    assert len(cluster.writes) == 2
+
+
+async def test_who_does_not_lead_writes_nothing() -> None:
+    cluster, leads = FakeCluster(), False
+    uid, writer = made(cluster), StatusWriter(cluster, lambda: leads)
+    async with running(writer):
+        writer.want(KEY, uid, lambda: {"n": 1}, None, soon=True)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        leads = True
+        writer.want(KEY, uid, lambda: {"n": 2}, None, soon=True)
+        await settled(cluster, {"n": 2})
+    assert cluster.writes == [("status", KEY)]

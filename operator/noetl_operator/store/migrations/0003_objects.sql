@@ -19,7 +19,8 @@ CREATE INDEX object_removed ON noetl.object (namespace, spec_key) WHERE removed_
 CREATE INDEX execution_name ON noetl.execution (namespace, name);
 
 -- As before; and objects that outlive their log must not run again because of that.
-CREATE OR REPLACE FUNCTION noetl.drop_partition(p_part text) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION noetl.drop_partition(p_part text) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
   low uuid;
   high uuid;
