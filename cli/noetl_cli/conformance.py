@@ -31,6 +31,9 @@ SECTIONS: Final[dict[str, tuple[str, int]]] = {
 
 _RULES: Final = re.compile(r"(?:J|[A-K][1-9][0-9]?)(?=_)")
 
+_CASE: Final = re.compile(r"^- name: (\S+)$", re.MULTILINE)
+"""A case that is data: a playbook and what comes of it."""
+
 _INTRODUCTION: Final = """\
 # Conformance
 
@@ -64,6 +67,10 @@ def tests_by_rule(tests: Path) -> dict[str, list[tuple[str, str]]]:
         for test in _names(path):
             for rule in rules_in(test):
                 found.setdefault(rule, []).append((name, test))
+    for path in sorted(tests.glob("conformance/*.yaml")):
+        for case in _CASE.findall(path.read_text(encoding="utf-8")):
+            for rule in rules_in(case):
+                found.setdefault(rule, []).append((path.relative_to(tests).as_posix(), case))
     return found
 
 

@@ -96,7 +96,7 @@ A template that goes beyond these is an error of its task or execution, with cod
 | Characters of one expression | {LIMITS.expression_chars:,} |
 | Brackets inside brackets | {LIMITS.nesting} |
 | Links of one chain, such as filters in a row | {LIMITS.depth} |
-| Size of a whole number that is computed, in bits | {LIMITS.integer_bits:,} |
+| Size of a whole number, in bits | 64 |
 | Levels of data that is compared, or read or written as JSON | {LIMITS.data_depth} |
 | Work of one evaluation: about one unit for each item touched | {LIMITS.work:,} |
 | Bytes that one evaluation produces | {LIMITS.memory:,} |

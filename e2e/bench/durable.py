@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import os
 import resource
 import shutil
@@ -21,6 +22,8 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import asyncpg
@@ -45,7 +48,6 @@ FANOUT_GOAL = 2_000.0
 CHAIN_P50_GOAL_MS, CHAIN_P99_GOAL_MS = 6.0, 25.0
 LOOP_MEMORY_GOAL_MB, LOOP_TENTH_GOAL = 20.0, 1.2
 MANY_GOAL = 0.8
-PEERS_GOAL = 3.0
 WORKERS = 2
 CAPACITY = 64
 
@@ -91,7 +93,8 @@ def chain(length: int) -> str:
         f"\n  - {{step: s{n}, tool: {{kind: noop}}, next: {{arcs: [{{step: s{n + 1}}}]}}}}"
         for n in range(length - 1)
     )
-    return f"metadata: {{name: chain}}\nworkflow:{steps}\n  - {{step: s{length - 1}, tool: {{kind: noop}}}}\n"
+    last = f"\n  - {{step: s{length - 1}, tool: {{kind: noop}}}}\n"
+    return f"metadata: {{name: chain}}\nworkflow:{steps}{last}"
 
 
 @dataclass(slots=True)
@@ -253,25 +256,22 @@ async def fanout(place: Place, table: Table, seconds: float) -> float:
     return rate
 
 
-async def chained(place: Place, table: Table, length: int = 300) -> float:
+async def chained(place: Place, table: Table, length: int = 300) -> None:
     """One execution of many steps, one after the other."""
     before = place.cpu()
-    execution_id, spent = await place.run(playbook(chain(length)), {})
+    execution_id, _ = await place.run(playbook(chain(length)), {})
     events = await place.plane.store.events(execution_id, 0, 100_000)
-    from datetime import datetime
-
     times = [
         datetime.fromisoformat(event.timestamp).timestamp()
         for event in events
         if isinstance(event.fact, StepScheduled)
     ]
-    gaps = sorted((b - a) * 1000 for a, b in zip(times, times[1:], strict=False))
+    gaps = sorted((b - a) * 1000 for a, b in pairwise(times))
     p50, p99 = gaps[len(gaps) // 2], gaps[int(len(gaps) * 0.99)]
     good50, good99 = p50 <= CHAIN_P50_GOAL_MS, p99 <= CHAIN_P99_GOAL_MS
     table.line(f"chain of {length}, p50 per step", f"{p50:.2f} ms", "goal ≤ 6", good50)
     table.line(f"chain of {length}, p99 per step", f"{p99:.2f} ms", "goal ≤ 25", good99)
     table.line("  processor, µs per step-run", place.cpu().per(before, length))
-    return length / spent
 
 
 async def local_loop(place: Place, table: Table, count: int = 100_000) -> None:
@@ -289,7 +289,9 @@ async def local_loop(place: Place, table: Table, count: int = 100_000) -> None:
     table.line(f"local loop of {count:,}, iterations/s", f"{count / spent:,.0f}")
     table.line("  processor, µs per iteration", place.cpu().per(before, count))
     last = marks[-1][2]
-    tenth = [next(t for t, _, seq in marks if seq >= last * part) for part in (0.02, 0.1, 0.9, 0.98)]
+    tenth = [
+        next(t for t, _, seq in marks if seq >= last * part) for part in (0.02, 0.1, 0.9, 0.98)
+    ]
     ratio = ((tenth[3] - tenth[2]) / 0.08) / ((tenth[1] - tenth[0]) / 0.08)
     early = next(m for _, m, seq in marks if seq >= last * 0.1)
     late = next(m for _, m, seq in marks if seq >= last * 0.95)
@@ -344,20 +346,22 @@ async def main(given: argparse.Namespace) -> int:
     server = LocalPostgres(folder)
     await asyncio.to_thread(server.start)
     table = Table()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     parts = given.parts or ["fanout", "chain", "loop", "many", "peers"]
-    rates: list[float] = []
+    rate = 0.0
     try:
         async with engine(server, "bench") as place:
-            if "fanout" in parts:
-                await fanout(place, table, given.seconds)
-            if "chain" in parts or "peers" in parts:
-                rates.append(await chained(place, table))
+            if "fanout" in parts or "peers" in parts:
+                rate = await fanout(place, table, given.seconds)
+            if "chain" in parts:
+                await chained(place, table)
             if "loop" in parts:
                 await local_loop(place, table)
             if "many" in parts:
                 await many(place, table)
         if "peers" in parts:
-            await asyncio.to_thread(durable_peers.compare, server, rates[0], table)
+            await asyncio.to_thread(durable_peers.compare, server, rate, table)
     finally:
         await asyncio.to_thread(server.release)
         shutil.rmtree(folder, ignore_errors=True)

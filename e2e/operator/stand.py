@@ -25,6 +25,7 @@ from noetl_cli.local import verifying
 from noetl_cli.local.postgres import LocalPostgres
 from noetl_operator.store.postgres import PostgresStore
 from noetl_operator.store.reading import Reading
+from tests.support.postgres import run_sql
 
 Object = dict[str, Any]
 
@@ -78,7 +79,8 @@ class Stand:
     def log(self) -> Path:
         return self.folder / "operator.log"
 
-    def start_operator(self, **settings: str) -> None:
+    def start_operator(self, *, at: int = HEALTH_PORT, **settings: str) -> None:
+        """Have one running; `at` is the port where it says that it is ready."""
         given = {
             "NOETL_DATABASE": self.postgres.uri(),
             "NOETL_KUBECONFIG": str(self.cluster.kubeconfig),
@@ -92,15 +94,15 @@ class Stand:
             **settings,
         }
         self.operator = self._spawn("noetl_operator", given, self.log)
-        until("the operator is ready", self.is_ready)
+        until("the operator is ready", lambda: self._is_ready(at))
 
-    def is_ready(self) -> bool:
+    def _is_ready(self, at: int) -> bool:
         assert self.operator is not None
         assert self.operator.poll() is None, self.log.read_text()[-4000:]
-        return self.probe("readyz")
+        return self.probe("readyz", at)
 
-    def probe(self, path: str) -> bool:
-        url = f"http://127.0.0.1:{HEALTH_PORT}/{path}"
+    def probe(self, path: str, at: int = HEALTH_PORT) -> bool:
+        url = f"http://127.0.0.1:{at}/{path}"
         code = f"import urllib.request as u; u.urlopen({url!r}, timeout=3)"
         words = [*self.cluster.netns, sys.executable, "-c", code]
         return subprocess.run(words, capture_output=True).returncode == 0
@@ -128,6 +130,12 @@ class Stand:
     def differences(self) -> list[str]:
         """Where the log of an execution does not add up, hash by hash, to its state."""
         return asyncio.run(_verify(self.postgres.uri()))
+
+    def live(self, beginning: str) -> set[str]:
+        """Executions whose names begin so and that are not over."""
+        text = f"""SELECT execution_id FROM noetl.execution
+                   WHERE finished_at IS NULL AND starts_with(name, '{beginning}')"""
+        return {str(row["execution_id"]) for row in run_sql(self.postgres.uri(), text)}
 
     def worker_of(self, pool: str) -> None:
         name = f"worker-{len(self._workers)}-{os.getpid()}"
@@ -180,7 +188,11 @@ class Stand:
         return found
 
     def status(self, name: str, kind: str = "execution") -> Object:
-        return (self.get(kind, name) or {}).get("status") or {}
+        """The status alone: a spec may be more than Python's parser takes."""
+        words = ("get", kind, name, "-n", self.namespace, "--ignore-not-found")
+        text = self.cluster.kubectl(*words, "-o", "jsonpath={.status}").stdout.strip()
+        found: Object = json.loads(text) if text else {}
+        return found
 
     def patch(self, name: str, **spec: object) -> None:
         words = ("patch", "execution", name, "-n", self.namespace, "--type=merge", "-p")

@@ -6,6 +6,7 @@ import json
 
 from e2e.operator import playbooks
 from e2e.operator.stand import Object, Stand, condition, until
+from tests.support.postgres import run_sql
 
 
 def test_a_ctx_patch_opens_a_gate(stand: Stand) -> None:
@@ -125,8 +126,6 @@ def test_a_status_that_somebody_else_wrote_is_put_right(stand: Stand) -> None:
 
 
 def phase_in_log(stand: Stand, execution_id: str) -> str:
-    from tests.support.postgres import run_sql
-
     text = f"SELECT phase FROM noetl.execution WHERE execution_id = '{execution_id}'"
     found: Object = dict(run_sql(stand.postgres.uri(), text)[0])
     return str(found["phase"])

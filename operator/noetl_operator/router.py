@@ -8,6 +8,7 @@ commit is under way, what arrives is collected for the next one: the busier, the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import time
@@ -123,6 +124,9 @@ class Router:
         if not self.leads:
             raise port.NotLeader("this process does not lead the shard")
 
+    async def warm(self, executions: Sequence[str]) -> None:
+        await self._live.warm(executions)
+
     async def settled(self, execution_id: str) -> Execution:
         """An execution with the `ctx` that is in the log: a commit under way that changes it is
         waited for, since what it queued may have been leased already."""
@@ -203,6 +207,8 @@ class Router:
 
     async def _process(self, jobs: Sequence[_Job]) -> None:
         """Decide and commit all jobs together; apart where that is refused."""
+        with contextlib.suppress(port.StoreError):
+            await self._live.warm([job.execution_id for job in jobs])
         for job in jobs:
             await self._decide(job)
         try:

@@ -1,11 +1,12 @@
 """Every case of the files beside this: a playbook, run for real, and what the rules say of it.
 
-A case has a `name` that begins with its rules, `do` (a playbook without metadata, or its workflow),
-optionally `workload`, `children` (other playbooks), `ask` (asked when the execution waits), and
-`expect`: `phase` (Succeeded unless said), `reason`, `message` (a part of it), `result`, `ctx`,
-`steps`, `failures` (each a part of the real one), `events` (in this order, others may stand
-between; each a part of the real one), `counts` of events by name, `logs` (lines) and `secret`
-(texts that stand nowhere).
+A case has a `name` that begins with its rules; `do` (a playbook without metadata, or its workflow)
+or `seed` (an example of the language's source documents, with texts to `fill` in and steps
+`before` it); optionally `workload`, `children` (other playbooks), `ask` (asked when the execution
+waits); and `expect`: `phase` (Succeeded unless said), `reason`, `message` (a part of it), `result`
+(the value), `shown` (a part of what the document shows), `ctx`, `steps`, `failures` (each a part
+of the real one), `events` (in this order, others may stand between; each a part of the real one),
+`counts` of events by name, `logs` (lines) and `secret` (texts that stand nowhere).
 In what is expected, a text `~…` is a regular expression and `<…>` a type.
 """
 
@@ -23,6 +24,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import seeds
 from tests.support.plane import Plane, Ran, loaded
 
 HERE = Path(__file__).parent
@@ -50,6 +52,23 @@ def _document(name: str, do: Any, **more: str) -> Json:
     return {"metadata": {"name": name.lower().replace("_", "-"), **more}, **sections}
 
 
+def _seeded(case: Json) -> Any:
+    """An example of the language's source documents as it stands there, its gaps filled."""
+    text = seeds.playbook_around(seeds.example(*case["seed"]))
+    text = text.replace(
+        "kind: postgres_credential", "kind: postgres_credential, secretRef: {name: pg}"
+    )
+    for old, new in case["fill"].items():
+        assert old in text
+        text = text.replace(old, new)
+    found = yaml.safe_load(text)
+    before = case.get("before", [])
+    return {
+        **{k: v for k, v in found.items() if k != "metadata"},
+        "workflow": before + found["workflow"],
+    }
+
+
 def _children() -> list[Json]:
     return [
         _document(child["name"], child["do"], **child.get("metadata", {}))
@@ -73,7 +92,7 @@ def _is_case(item: pytest.Item) -> bool:
 
 
 async def _run(plane: Plane, case: Json) -> Ran:
-    playbook = loaded(_document(case["name"], case["do"]))
+    playbook = loaded(_document(case["name"], case["do"] if "do" in case else _seeded(case)))
     return await plane.run(playbook, case.get("workload", {}), case.get("ask", []))
 
 

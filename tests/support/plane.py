@@ -133,6 +133,8 @@ class Plane:
 
     async def run(self, playbook: Playbook, given: Json, ask: list[Json]) -> Ran:
         """Run a playbook to its end; each thing to ask is asked when the execution waits."""
+        if given.get("api_url") == "{api}":
+            given = {**given, "api_url": self.api}
         layers = [{"api": self.api}, given]
         merged = workload.composed(playbook.workload, layers, [])
         execution_id = await starting.new(self._prepared, playbook, merged)(self.engine)

@@ -35,6 +35,8 @@ async def answer(request: web.BaseRequest) -> web.StreamResponse:
             return _page(name, int(request.query.get("page", "1")))
         case ["raw", kind]:
             return web.Response(body=_RAW[kind], content_type="application/json")
+        case ["data"]:
+            return web.json_response({"n": 20})
         case ["slow"]:
             await asyncio.sleep(30)
             return web.Response()
@@ -51,12 +53,12 @@ def _flaky(key: str, times: int, code: int, after: str | None) -> web.Response:
 
 
 def _page(name: str, page: int) -> web.Response:
-    """Three pages; a name that is missing has none, a busy one says so once per page."""
+    """Three pages; a name that is missing has none, a busy one says so once."""
     if name == "missing":
         return web.json_response({"error": "not found"}, status=404)
     seen = f"{name}/{page}"
     _SEEN[seen] += 1
-    if name == "busy" and _SEEN[seen] == 1:
+    if name == "busy" and page == 1 and _SEEN[seen] == 1:
         return web.json_response({"error": "busy"}, status=429, headers={"Retry-After": "0"})
     more = page < 3
     return web.json_response(

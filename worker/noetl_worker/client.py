@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import orjson
 
@@ -40,15 +40,16 @@ from noetl_core.wire import (
     children_of,
     result_at,
 )
+from noetl_worker.connections import Answer, Broken, Connections
 from noetl_worker.settings import WorkerSettings
-
-if TYPE_CHECKING:
-    import httpx
 
 T = TypeVar("T")
 
 PIECE_BYTES = 1024 * 1024
-CONNECT_S = 5.0
+SLOWEST_BYTES = 1024 * 1024
+"""What a connection moves in a second, at least."""
+RESULT_S = 300.0
+"""How much longer a large result may take."""
 ANSWER_S = 30.0
 """How long an answer may take, beyond the time a long poll waits by itself."""
 PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -75,18 +76,13 @@ class OperatorClient:
     """Calls the ingest in the name of one worker."""
 
     def __init__(self, settings: WorkerSettings) -> None:
-        import httpx
-
         self._settings = settings
         self._addresses = settings.addresses
         self._at = 0
-        limits = httpx.Limits(max_connections=32, max_keepalive_connections=8)
-        timeout = httpx.Timeout(ANSWER_S, connect=CONNECT_S)
-        # The operator is called directly, whatever proxies the tasks use.
-        self._http = httpx.AsyncClient(limits=limits, timeout=timeout, trust_env=False)
+        self._connections = Connections()
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._connections.close()
 
     async def lease(self, request: LeaseRequest) -> LeaseAnswer:
         data = await self._post(LEASE, request.as_json(), wait_s=request.wait_s)
@@ -110,13 +106,15 @@ class OperatorClient:
     async def put_result(self, held: Held, digest: str, content: bytes | Path) -> None:
         headers = _named(held)
         if isinstance(content, bytes):
-            await self._send("PUT", result_at(digest), content, headers)
+            await self._send("PUT", result_at(digest), content, headers, RESULT_S)
             return
-        headers["Content-Length"] = str(file_size(content))
-        await self._send("PUT", result_at(digest), _pieces(content), headers)
+        size = file_size(content)
+        headers["Content-Length"] = str(size)
+        slowest = size / SLOWEST_BYTES
+        await self._send("PUT", result_at(digest), _pieces(content), headers, slowest)
 
     async def get_result(self, held: Held, digest: str) -> bytes:
-        answer = await self._send("GET", result_at(digest), b"", _named(held))
+        answer = await self._send("GET", result_at(digest), b"", _named(held), RESULT_S)
         check_content(digest, answer.content)
         return answer.content
 
@@ -141,28 +139,23 @@ class OperatorClient:
         content: bytes | AsyncIterator[bytes],
         headers: dict[str, str] | None = None,
         wait_s: float = 0.0,
-    ) -> httpx.Response:
-        import httpx
-
+    ) -> Answer:
         own = {
             "Authorization": f"Bearer {self._token()}",
             "Content-Type": "application/json",
             PROTOCOL_HEADER: str(PROTOCOL),
             **(headers or {}),
         }
-        timeout = httpx.Timeout(ANSWER_S + wait_s, connect=CONNECT_S)
         at = self._at
         url = self._addresses[at] + path
         try:
-            answer = await self._http.request(
-                method, url, content=content, headers=own, timeout=timeout
-            )
-        except httpx.HTTPError as error:
+            answer = await self._connections.request(method, url, own, content, ANSWER_S + wait_s)
+        except Broken as error:
             self._turn_from(at)
-            raise Unreachable(type(error).__name__) from None
-        if answer.is_success:
+            raise Unreachable(str(error)) from None
+        if 200 <= answer.status < 300:
             return answer
-        refused = _refused(answer.status_code, answer.content)
+        refused = _refused(answer.status, answer.content)
         if isinstance(refused, Unreachable):
             self._turn_from(at)
         raise refused

@@ -18,7 +18,7 @@ from noetl_core.layers import merge, merge_values
 from noetl_core.nodes import plain_value
 from noetl_core.problems import Severity
 from noetl_core.source import parse
-from noetl_core.values import Value
+from noetl_core.values import MAX_DEPTH, Value, is_storable_integer
 
 Path: TypeAlias = tuple[str, ...]
 _DOT = re.compile(r"(?<!\\)\.")
@@ -59,10 +59,29 @@ def _words(path: str) -> Path:
 
 def _json(option: str, path: str, text: str) -> Value:
     try:
-        value: Value = json.loads(text, parse_constant=_no_constant)
+        value: Value = json.loads(text, parse_constant=_no_constant, parse_int=_integer)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        message = "it holds half of a surrogate pair, which is no character"
+        raise UsageError(f"{option} {path}: {message}") from None
     except ValueError as error:
         raise UsageError(f"{option} {path}: the value is not JSON: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{option} {path}: the value is nested too deeply") from None
+    if _depth(value) > MAX_DEPTH:
+        raise UsageError(f"{option} {path}: the value is nested too deeply")
     return value
+
+
+def _integer(digits: str) -> Value:
+    if len(digits) > 21 or not is_storable_integer(int(digits)):
+        raise ValueError(f"the number {digits[:40]} needs more than 64 bits; write it in quotes")
+    return int(digits)
+
+
+def _depth(value: Value) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
 
 
 def _no_constant(word: str) -> Value:

@@ -12,6 +12,7 @@ from typing import assert_never
 from noetl_core.engine import (
     admission,
     deadlines,
+    ending,
     finishing,
     loops,
     lost,
@@ -21,7 +22,7 @@ from noetl_core.engine import (
 )
 from noetl_core.engine.draft import Draft
 from noetl_core.engine.program import Program
-from noetl_core.engine.state import State
+from noetl_core.engine.state import Reason, State
 from noetl_core.engine.triggers import (
     Cancel,
     ChildEnded,
@@ -29,6 +30,7 @@ from noetl_core.engine.triggers import (
     Lookup,
     Patch,
     Reported,
+    ResultGone,
     Resume,
     Start,
     StartChild,
@@ -47,11 +49,21 @@ def decide(program: Program, state: State, trigger: Trigger, now: str, lookup: L
     if early is not None:
         draft.answer(*early)
         return draft.decision()
+    try:
+        _happen(draft, trigger)
+    except ResultGone as gone:
+        # The items of a loop, or what a reducer starts from: without them there is no way on.
+        draft = Draft(program, state.copy(), now, lookup)
+        ending.fail(draft, Reason.RESULT_ERROR, str(gone))
+        _settle(draft, trigger)
+    return draft.decision()
+
+
+def _happen(draft: Draft, trigger: Trigger) -> None:
     _react(draft, trigger)
     if draft.events or isinstance(trigger, Tick):
         # What changed nothing sets nothing in motion: a late report must not commit anything.
         _settle(draft, trigger)
-    return draft.decision()
 
 
 def _too_early_or_late(state: State, trigger: Trigger) -> tuple[Verdict, str] | None:

@@ -17,7 +17,9 @@ from noetl_core.engine.triggers import (
     Effect,
     Lookup,
     Needed,
+    ResultGone,
     Store,
+    Unreadable,
     Verdict,
 )
 from noetl_core.results import canonical, is_ref, reference
@@ -121,14 +123,18 @@ class Draft:
         return ref
 
     def resolved(self, value: Value) -> Value:
-        """A value, or what a reference stands for."""
+        """A value, or what a reference stands for; raises `ResultGone`."""
         if not is_ref(value):
             return value
         key = value["key"]
         assert isinstance(key, str)
         if key in self.stored:
             return self.stored[key]
+        if value.get("size") == 4 and value.get("preview") == "null":
+            return None
         found = self.lookup.result(key)
-        if found is None and not (value.get("size") == 4 and value.get("preview") == "null"):
+        if found is None:
             raise Needed(result=key)
+        if isinstance(found, Unreadable):
+            raise ResultGone(found.message)
         return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from noetl_core.engine.draft import Draft
+from noetl_core.engine.triggers import ResultGone
 from noetl_core.model import Loop, LoopMode
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.results import is_ref
@@ -42,6 +43,8 @@ def evaluate(draft: Draft, loop: Loop, scope: dict[str, Value]) -> Opened:
         found = draft.resolved(render(loop.in_, _followed(draft, loop.in_, scope)))
     except TemplateError as error:
         raise _bad(ErrorKind.TEMPLATE, "LOOP_IN", f"{place}, in: {error}") from None
+    except ResultGone as gone:
+        raise _bad(ErrorKind.NOT_FOUND, "LOOP_IN", f"{place}, in: {gone}") from None
     if not isinstance(found, list):
         message = f"{place}: `in` must be a list and is {type_name(found)}"
         raise _bad(ErrorKind.SCHEMA, "LOOP_IN", message)
@@ -57,6 +60,9 @@ def _window(draft: Draft, loop: Loop, scope: dict[str, Value], place: str) -> in
     except TemplateError as error:
         message = f"{place}, max_in_flight: {error}"
         raise _bad(ErrorKind.TEMPLATE, "LOOP_MAX_IN_FLIGHT", message) from None
+    except ResultGone as gone:
+        message = f"{place}, max_in_flight: {gone}"
+        raise _bad(ErrorKind.NOT_FOUND, "LOOP_MAX_IN_FLIGHT", message) from None
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:
         shown = found if isinstance(found, int | float) else type_name(found)
         message = f"{place}: `max_in_flight` must be a whole number from 1 and is {shown}"

@@ -10,8 +10,8 @@ _NUMBER = 26
 
 
 def larger_than(value: Value, limit: int) -> bool:
-    """Whether its canonical JSON has more bytes than the limit; one that is nested too deeply counts
-    as too large, whatever its bytes."""
+    """Whether its canonical JSON has more bytes than the limit. A value that is nested too deeply
+    counts as too large, whatever its bytes."""
     try:
         return _at_most(value, limit, 0) < 0 and len(canonical(value)) > limit
     except RecursionError:

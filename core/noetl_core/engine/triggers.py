@@ -304,10 +304,17 @@ class IterationEnd:
     writes: dict[str, Value] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stored content that was looked for and cannot be had; the text says why."""
+
+    message: str
+
+
 class Lookup(Protocol):
     """What a decision may need that is not in the state. Answers None for what is not at hand."""
 
-    def result(self, key: str) -> Value | None:
+    def result(self, key: str) -> Value | Unreadable | None:
         """Stored content, read as JSON and verified."""
 
     def iterations(self, run_id: str) -> Sequence[IterationEnd] | None:
@@ -316,6 +323,10 @@ class Lookup(Protocol):
 
     def frames(self, run_id: str) -> dict[str, int] | None:
         """How many elements each list of a nested loop had: outer iteration → total."""
+
+
+class ResultGone(Exception):
+    """A decision reads a stored result that cannot be had."""
 
 
 class Needed(Exception):

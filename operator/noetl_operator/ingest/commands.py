@@ -53,6 +53,7 @@ class Packer:
         self._ttl_s = ttl_s
 
     async def pack(self, given: Sequence[Given], knows: Knows) -> Packed:
+        await self._router.warm([one.execution_id for one in given])
         held = {one.execution_id: await self._router.settled(one.execution_id) for one in given}
         commands = tuple(self._command(one, held[one.execution_id]) for one in given)
         digests, executions = unknown_to(knows, commands)

@@ -6,6 +6,7 @@ the connections. Its own retries are off: whoever calls knows better when to try
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -18,9 +19,12 @@ from kubernetes.aio import config
 
 from noetl_operator.kube import port
 from noetl_operator.kube.port import Key, Kind, Object, Reviewed
+from noetl_operator.kube.tame import parsed
 
 PAGE = 500
 """Objects that one answer of a list brings."""
+LARGE = 200_000
+"""Bytes of an answer that is parsed in a thread, so that nobody else has to wait."""
 TIMEOUT_S = 30.0
 CONNECTIONS = 64
 _APPLY = "application/apply-patch+yaml"
@@ -156,9 +160,15 @@ class KubeClient:
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise port.Unreachable(f"{method} {path}: {type(error).__name__}") from None
         if 200 <= answer.status < 300:
-            found: Object = orjson.loads(data) if data else {}
-            return found
+            return await _parsed(data)
         raise _error(answer.status, data, f"{method} {path}")
+
+
+async def _parsed(data: bytes) -> Object:
+    """In a thread where it may take a while."""
+    if not data:
+        return {}
+    return parsed(data) if len(data) < LARGE else await asyncio.to_thread(parsed, data)
 
 
 def _collection(kind: Kind, namespace: str | None) -> str:

@@ -16,7 +16,7 @@ from noetl_core.engine.clock import later
 from noetl_core.engine.rerun import adopted
 from noetl_core.engine.state import Phase, State
 from noetl_core.engine.triggers import Cancel, CancelMode, Patch, Verdict
-from noetl_core.execution import ConditionStatus, ExecutionSpec, load_spec
+from noetl_core.execution import ConditionStatus, ExecutionSpec
 from noetl_core.load import dump
 from noetl_core.values import Value
 from noetl_operator.control import ControlPlane
@@ -171,7 +171,7 @@ class Executions:
         if obj is None:
             return plan.Seen(object=None, others=tuple(links), now=parts.plane.clock.now())
         uid = uid_of(obj)
-        read = load_spec(obj.get("spec") or {})
+        read = plan.read_spec(obj)
         link = next((one for one in links if one.uid == uid), None)
         if link is None and not obj["metadata"].get("deletionTimestamp"):
             link = await self._known(key, obj)

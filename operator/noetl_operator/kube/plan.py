@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -17,11 +17,12 @@ from noetl_core.engine.clock import later
 from noetl_core.engine.state import Phase, State
 from noetl_core.engine.triggers import Cancel, CancelMode, Patch, Resume, Suspend, Trigger
 from noetl_core.execution import Cancel as SpecCancel
-from noetl_core.execution import ConditionStatus, ExecutionSpec
+from noetl_core.execution import ConditionStatus, ExecutionSpec, LoadedSpec, load_spec
 from noetl_core.problems import Problem
 from noetl_core.results import canonical
 from noetl_operator.kube.port import Object
 from noetl_operator.kube.project import Verdict, problems_text
+from noetl_operator.kube.tame import depth_problem
 from noetl_operator.store.objects import Link, View
 
 BY = "the Execution's spec"
@@ -155,6 +156,23 @@ def _unreadable(problems: tuple[Problem, ...]) -> Idle:
 def _held() -> Idle:
     message = "it begins when spec.suspend is false"
     return Idle(Phase.SUSPENDED, Verdict(ConditionStatus.UNKNOWN, "Suspended", message))
+
+
+def read_spec(obj: Object) -> LoadedSpec:
+    """The spec of an object. What may be any data is not looked through: it can be large, and it
+    is plain data already."""
+    spec = obj.get("spec") or {}
+    if (wrong := depth_problem(spec)) is not None:
+        return LoadedSpec(None, (wrong,))
+    thin = {**spec, **{key: {} for key in _ANY if isinstance(spec.get(key), dict)}}
+    read = load_spec(thin)
+    if read.spec is None:
+        return read
+    free = {key: spec[key] for key in _ANY if isinstance(spec.get(key), dict)}
+    return replace(read, spec=replace(read.spec, **free))
+
+
+_ANY = ("workload", "playbook")
 
 
 def spec_key(obj: Object) -> str:

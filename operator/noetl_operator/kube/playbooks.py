@@ -25,6 +25,7 @@ from noetl_operator.kube.briefs import Shared
 from noetl_operator.kube.port import PLAYBOOK, Cluster, Key, Object, generation_of, uid_of
 from noetl_operator.kube.project import Verdict, condition, problems_text, shortened
 from noetl_operator.kube.status import StatusWriter
+from noetl_operator.kube.tame import depth_problem
 from noetl_operator.kube.watch import Watch
 
 KEPT = 256
@@ -127,6 +128,8 @@ class Playbooks:
     async def _judge(self, obj: Object) -> Judged:
         known = (uid_of(obj), generation_of(obj))
         found = self._judged.get(known)
+        if found is None and (wrong := depth_problem(obj.get("spec"))) is not None:
+            return Judged(obj["metadata"]["name"], known[1], None, None, (wrong,))
         if found is None:
             meta = obj["metadata"]
             checked = await _check(meta["name"], meta.get("annotations") or {}, obj.get("spec"))

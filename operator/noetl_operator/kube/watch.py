@@ -20,6 +20,7 @@ from typing import Any
 import kopf
 
 from noetl_operator.kube.port import Key, Kind, Object, key_of, uid_of
+from noetl_operator.kube.tame import deep_thread, tamed
 
 _log = logging.getLogger(__name__)
 
@@ -106,8 +107,7 @@ class Watch:
     def start(self) -> None:
         """Begin to watch, for the loop that this is called in."""
         loop = asyncio.get_running_loop()
-        self._thread = threading.Thread(target=self._run, args=(loop,), name="kopf", daemon=True)
-        self._thread.start()
+        self._thread = deep_thread(lambda: self._run(loop), "kopf")
 
     @property
     def is_alive(self) -> bool:
@@ -179,7 +179,7 @@ class Watch:
 def _own(obj: Mapping[str, Any]) -> Object:
     """An object to keep, without what nobody here reads."""
     meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
-    return {**obj, "metadata": meta}
+    return {**tamed(obj), "metadata": meta}
 
 
 def _is_newer(obj: Mapping[str, Any], than: Mapping[str, Any]) -> bool:

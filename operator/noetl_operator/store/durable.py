@@ -13,7 +13,7 @@ from typing import Protocol
 
 from noetl_core.engine.transition import Transition
 from noetl_core.wire import Held, LogLine
-from noetl_operator.store.port import EventStore, Shard
+from noetl_operator.store.port import EventStore, Shard, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,9 @@ class DurableStore(EventStore, Protocol):
     async def append_logs(
         self, execution_id: str, held: Held, step: str | None, lines: Sequence[LogLine]
     ) -> None: ...
+
+    async def load_many(self, executions: Sequence[str]) -> list[Snapshot]:
+        """Those of the executions that are there, in no order."""
 
     async def prolong(self, shard: int, seconds: float) -> None:
         """No lease of the shard ends before that many seconds from now."""

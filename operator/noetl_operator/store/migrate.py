@@ -47,7 +47,8 @@ END $$
 _MAY_BE_ENGINE = """
 SELECT count(*) > 0 FROM pg_roles r
 WHERE rolname = 'noetl_engine' AND pg_has_role(r.oid, 'MEMBER')
-  AND has_schema_privilege(r.oid, 'noetl', 'USAGE') AND has_table_privilege(r.oid, 'noetl.event', 'INSERT')
+  AND has_schema_privilege(r.oid, 'noetl', 'USAGE')
+  AND has_table_privilege(r.oid, 'noetl.event', 'INSERT')
 """
 AS_ENGINE = "SET ROLE noetl_engine"
 

@@ -132,11 +132,16 @@ class PostgresStore:
         return None if row is None else str(row["execution_id"])
 
     async def load(self, execution_id: str) -> port.Snapshot | None:
-        row = await self._row("load", execution_id)
-        if row is None:
-            return None
-        self._remember(execution_id, row["seq"], bytes(row["head"]))
-        return port.Snapshot(request=_request(row), state=decode_state(orjson.loads(row["state"])))
+        found = await self.load_many([execution_id])
+        return found[0] if found else None
+
+    async def load_many(self, executions: Sequence[str]) -> list[port.Snapshot]:
+        found = []
+        for row in await self._rows("load", list(executions)):
+            self._remember(str(row["execution_id"]), row["seq"], bytes(row["head"]))
+            state = decode_state(orjson.loads(row["state"]))
+            found.append(port.Snapshot(request=_request(row), state=state))
+        return found
 
     async def playbook(self, digest: str) -> dict[str, Value] | None:
         found = await self._value("get_playbook", digest)

@@ -37,7 +37,8 @@ WHERE execution_id = $1 OR (namespace = $2 AND request_key = $7)
 LIMIT 1;
 
 -- name: load
-SELECT x.*, p.document FROM noetl.execution x JOIN noetl.playbook p USING (digest) WHERE x.execution_id = $1;
+SELECT x.*, p.document FROM noetl.execution x JOIN noetl.playbook p USING (digest)
+WHERE x.execution_id = ANY ($1);
 
 -- name: free_shard
 -- A shard for a process that wants one of its own: led by nobody, and nothing unfinished in it that

@@ -17,6 +17,7 @@ from noetl_core.engine.triggers import (
     RunEnd,
     Start,
     Stop,
+    Unreadable,
     Verdict,
 )
 from tests.support.sim import BEGIN, Sim, workflow
@@ -164,6 +165,7 @@ def test_H2_a_loop_follows_references() -> None:
     sim = Sim(text).start()
     content = orjson.dumps([1, {"inner": [7, 8]}])
     ref = {"kind": "result_ref", "store": "postgres", "key": "k1", "size": len(content)}
+    ref["checksum"] = "sha256:k1"
     sim.stored["k1"] = content
     sim.done("s", ref)
     assert sim.lease("a").items == [1, {"inner": [7, 8]}]
@@ -177,8 +179,43 @@ def test_H3_selected_fields_are_read_without_the_stored_value() -> None:
 - {step: a, loop: {in: "{{ args.r.selected.ids }}", iterator: it}, tool: {kind: noop}}
 """)
     sim = Sim(text).start()
-    sim.done("s", {"kind": "result_ref", "key": "none", "selected": {"ids": [4]}})
+    ref = {"kind": "result_ref", "key": "none", "checksum": "sha256:none"}
+    sim.done("s", {**ref, "selected": {"ids": [4]}})
     assert sim.lease("a").items == [4]
+
+
+def test_E1_a_list_that_is_gone_fails_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = workflow("""
+- {step: s, tool: {kind: noop}, next: {arcs: [{step: a, args: {r: "{{ event.result }}"}}]}}
+- {step: a, loop: {in: "{{ args.r }}", iterator: it}, tool: {kind: noop},
+   next: {arcs: [{step: b, when: "{{ event.error.kind == 'not_found' }}"}]}}
+- {step: b, tool: {kind: noop}}
+""")
+    sim = Sim(text).start()
+    monkeypatch.setattr(sim, "result", lambda key: Unreadable(f"{key} is gone"))
+    sim.done("s", {"kind": "result_ref", "key": "k1", "checksum": "sha256:k1"})
+    assert sim.running == ["b"]
+    assert sim.payload("step.failed")["error"]["message"] == "loop over it, in: k1 is gone"
+
+
+def test_H2_data_that_only_resembles_a_reference_is_data() -> None:
+    text = workflow("""
+- {step: s, tool: {kind: noop}, next: {arcs: [{step: a, args: {r: "{{ event.result }}"}}]}}
+- {step: a, loop: {in: "{{ args.r }}", iterator: it}, tool: {kind: noop}}
+""")
+    sim = Sim(text).start()
+    sim.done("s", {"kind": "result_ref", "key": 7, "checksum": "sha256:7"})
+    assert "is a mapping" in sim.payload("step.failed")["error"]["message"]
+
+
+def test_items_that_are_gone_end_the_execution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were stored by the engine itself: nothing of the loop can go on without them."""
+    text = PARALLEL.replace("[x, y, z]", '"{{ workload.rows }}"')
+    sim = Sim(text, {"rows": ["row" * 10] * 1000}).start()
+    monkeypatch.setattr(sim, "result", lambda key: Unreadable("the items are gone"))
+    sim.done("a", 1, iteration="0")
+    ending = sim.payload("execution.ending")
+    assert (ending["reason"], ending["message"]) == ("ResultError", "the items are gone")
 
 
 def test_what_is_not_at_hand_is_asked_for() -> None:

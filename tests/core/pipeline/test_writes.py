@@ -228,3 +228,36 @@ def test_D4_rules_see_ctx_as_it_stands_when_the_task_has_ended() -> None:
     driver = Driver(plan_of(ruled(then)), {"a": slow}, scope=given)
     driver.run()
     assert driver.payloads("iter.patched") == [{"set": {"n": 2}}]
+
+
+MANY = ", ".join(f"k{n}: 1" for n in range(30))
+
+
+def test_K25_many_values_in_one_write_do_not_make_each_other_large() -> None:
+    then = f"do: continue, set_ctx: {{big: '{{{{ outcome.result }}}}', {MANY}}}"
+    driver = Driver(plan_of(ruled(then)), {"a": [ok("x" * 60_000)]})
+    driver.run()
+    assert driver.scope.ctx.value["big"] == "x" * 60_000
+
+
+def test_K25_K33_values_that_do_not_fit_into_one_event_are_refused() -> None:
+    writes = ", ".join(f"k{n}: '{{{{ outcome.result }}}}'" for n in range(20))
+    driver = Driver(
+        plan_of(ruled(f"do: continue, set_ctx: {{{writes}}}")), {"a": [ok("x" * 60_000)]}
+    )
+    end = driver.run()
+    assert end.error is not None
+    assert end.error.kind is ErrorKind.LIMIT
+    assert end.error.message.startswith("set_ctx would put")
+    assert driver.scope.ctx.value == {}
+
+
+def test_K33_what_does_not_fit_of_iter_is_shown_as_references() -> None:
+    writes = ", ".join(f"k{n}: '{{{{ outcome.result }}}}'" for n in range(20))
+    more = "  - {name: b, kind: python, code: x, args: {n: '{{ iter.k7 | length }}'}}"
+    driver = Driver(
+        plan_of(ruled(f"do: continue, set_iter: {{{writes}}}", more=more)),
+        {"a": [ok("x" * 60_000)], "b": [ok()]},
+    )
+    assert driver.run().error is None
+    assert driver.runs[1].inputs["args"] == {"n": 60_000}

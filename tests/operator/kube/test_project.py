@@ -20,6 +20,7 @@ from noetl_core.engine.state import (
     Token,
 )
 from noetl_core.execution import ConditionStatus
+from noetl_core.results import reference
 from noetl_operator.kube.port import Object
 from noetl_operator.kube.project import (
     MOST_BYTES,
@@ -157,21 +158,17 @@ def test_an_ending_says_why() -> None:
     assert execution_status(ABOUT, state(ending=ending), {})["message"] == "ending: step x failed"
 
 
+STORED = reference(b"x" * 9000, None)
+LARGE_REF = {**STORED, "selected": {"k": "y" * 9000}}
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
         ({"a": 1}, {"a": 1}),
+        (STORED, STORED),
         ("x" * 10_000, {"kind": "result_in_log", "size": 10_002}),
-        (
-            {
-                "kind": "result_ref",
-                "key": "k",
-                "store": "postgres",
-                "size": 9,
-                "preview": "y" * 9000,
-            },
-            {"kind": "result_ref", "store": "postgres", "key": "k", "size": 9},
-        ),
+        (LARGE_REF, {key: STORED[key] for key in ("kind", "store", "key", "size")}),
     ],
 )
 def test_a_result_is_small_or_named(value: object, wanted: object) -> None:
