@@ -316,11 +316,12 @@ async def many(place: Place, table: Table, count: int = 10_000) -> None:
 async def _burst(place: Place, made: Playbook, size: int) -> float:
     """Executions a second from when all are queued until all have ended."""
     document, key = dump(made), digest(made)
-    events = []
-    for _ in range(size):
-        execution_id = new_execution_id(await place.plane.store.now())
-        event = place.finished[execution_id] = asyncio.Event()
-        events.append(event)
+    now = await place.plane.store.now()
+    events: dict[str, asyncio.Event] = {}
+
+    async def register() -> None:
+        execution_id = new_execution_id(now)
+        events[execution_id] = place.finished[execution_id] = asyncio.Event()
         await place.plane.store.create(
             NewExecution(
                 execution_id=execution_id,
@@ -332,17 +333,21 @@ async def _burst(place: Place, made: Playbook, size: int) -> float:
                 workload={},
             )
         )
-        place.plane.router.poke(execution_id)
+
+    for _ in range(0, size, 20):
+        await asyncio.gather(*(register() for _ in range(20)))
     begun = time.monotonic()
-    already = sum(event.is_set() for event in events)
-    for event in events:
+    already = sum(event.is_set() for event in events.values())
+    for execution_id in events:
+        place.plane.router.poke(execution_id)
+    for event in events.values():
         await event.wait()
     return (size - already) / (time.monotonic() - begun)
 
 
 async def main(given: argparse.Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="noetl-bench-"))
-    folder.chmod(0o755)
+    os.chmod(folder, 0o755)
     server = LocalPostgres(folder)
     await asyncio.to_thread(server.start)
     table = Table()

@@ -101,6 +101,7 @@ class Fleet:
                 self._pids.put_nowait(said["pid"])
             else:
                 self._gone(said["gone"])
+        self._pids.put_nowait(0)
 
     def _gone(self, pid: int) -> None:
         for member in self.members:
@@ -126,8 +127,10 @@ class Fleet:
             order = {"kind": member.kind, "env": env, "log": log}
             self._zygote.stdin.write(json.dumps(order).encode() + b"\n")
             await self._zygote.stdin.drain()
-            member.pid = await self._pids.get()
-            member.is_stopped = False
+            pid = await self._pids.get()
+            if not pid:
+                raise RuntimeError("the campaign's processes cannot be started")
+            member.pid, member.is_stopped = pid, False
 
     def kill(self, member: Member) -> None:
         if member.pid is not None:

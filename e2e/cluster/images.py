@@ -30,6 +30,9 @@ PACKAGES = "ca-certificates,python3,python3-pip,python3-venv"
 TRUST = Path("/etc/ssl/certs/ca-certificates.crt")
 """The authorities this machine trusts; lent to the builds, not put into the images."""
 
+KEPT_ARCHIVES = 3
+"""Of one image: other checkouts, and runs that have just begun, may want an older one."""
+
 SKIPPED = {".git", ".venv", "__pycache__", "node_modules"}
 """Folders that are no part of a context that git does not know."""
 
@@ -179,6 +182,15 @@ def _build(
         archive = Path(folder, "image.tar")
         run.command(_buildah("push", "--quiet", image.tag, f"docker-archive:{archive}:{image.tag}"))
         archive.rename(image.archive)
+    _forget_old(image)
+
+
+def _forget_old(image: Image) -> None:
+    """Archives are large, and every change of the sources makes one."""
+    name = image.archive.stem.rpartition("-")[0]
+    found = sorted(_cache().glob(f"{name}-*.tar"), key=lambda path: path.stat().st_mtime)
+    for old in found[:-KEPT_ARCHIVES]:
+        old.unlink(missing_ok=True)
 
 
 def _bud(

@@ -62,10 +62,15 @@ RULES: list[Object] = [
 """What the operator may do. Secrets are not among it."""
 
 
+_builds: dict[str, str] = {}
+"""Image → what it was built from: other contents under the same name are another Pod."""
+
+
 def install(cluster: Cluster, workers: Object | None = None) -> None:
     """Have the product running; `workers` are settings of worker Pods other than the usual."""
     for image in (images.operator(), images.worker(), images.postgres()):
         load(cluster, image)
+        _builds[image.tag] = image.archive.stem
     cluster.kubectl("apply", "--server-side", "-f", str(CRDS))
     cluster.apply([_namespace(SYSTEM), *_rights()])
     cluster.apply([*_postgres(), *_operator(workers or {})])
@@ -175,11 +180,12 @@ def _operator(workers: Object) -> list[Object]:
 
 def _deployment(name: str, pod: Object) -> Object:
     labels = {"app": name}
+    annotations = {"build": _builds[pod["containers"][0]["image"]]}
     spec = {
         "replicas": 1,
         "selector": {"matchLabels": labels},
         "strategy": {"type": "Recreate"},
-        "template": {"metadata": {"labels": labels}, "spec": pod},
+        "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
     }
     metadata = {"name": name, "namespace": SYSTEM}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}

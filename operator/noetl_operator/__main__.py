@@ -10,6 +10,7 @@ import sys
 import uvloop
 
 from noetl_operator.app import serve
+from noetl_operator.kube.port import ClusterError
 from noetl_operator.settings import BadSettings, OperatorSettings
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -27,8 +28,12 @@ def main() -> int:
     except BadSettings as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings))
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve(settings))
+    except ClusterError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 import yaml
@@ -43,6 +43,7 @@ SECRETS = {
     "site": {"token": b"s3cret-token-value"},
     "door": {"username": b"ann", "password": b"pass-word-9"},
     "key": {"api_key": b"k-123456789"},
+    "tiny": {"pin": b"123"},
     "plain": {"alpha": b"first-secret", "beta": b"second-secret"},
 }
 
@@ -80,15 +81,15 @@ def _children() -> list[Json]:
 @pytest.fixture(scope="session")
 def runs(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Ran]]]:
     """All cases that were chosen, under way at once."""
-    chosen = [i.callspec.params["name"] for i in request.session.items if _is_case(i)]
+    chosen = [str(i.callspec.params["name"]) for i in request.session.items if _is_case(i)]
     with tempfile.TemporaryDirectory(prefix="noetl-c-") as folder:
         playbooks = [loaded(child) for child in _children()]
         with Plane(Path(folder), playbooks, SECRETS).running() as plane:
             yield {name: plane.begin(_run(plane, CASES[name])) for name in chosen}
 
 
-def _is_case(item: pytest.Item) -> bool:
-    return getattr(item, "originalname", None) == "test_case"
+def _is_case(item: pytest.Item) -> TypeGuard[pytest.Function]:
+    return isinstance(item, pytest.Function) and item.originalname == "test_case"
 
 
 async def _run(plane: Plane, case: Json) -> Ran:

@@ -20,7 +20,7 @@ from uuid import uuid4
 from noetl_cli.commands.result import _full
 from noetl_cli.local import scratch, starting, wishes, workload
 from noetl_cli.local.catalogue import Catalogue
-from noetl_cli.local.data import DataFolder
+from noetl_cli.local.data import DataFolder, Memory
 from noetl_cli.local.documents import run_document
 from noetl_cli.local.engine import Engine, Scratch, Setup, engine
 from noetl_cli.local.verifying import verify
@@ -36,6 +36,8 @@ ENTRY = "pg"
 """The keychain entry that the scratch database is supplied as."""
 LIMIT_S = 60.0
 WORKERS = 2
+AT_ONCE = 24
+"""Executions under way: more would starve a slow machine of its heartbeats."""
 _OWNER = {
     "keychain": [{"name": ENTRY, "kind": "postgres_credential"}],
     "workflow": [{"step": "only", "tool": {"kind": "noop"}}],
@@ -74,6 +76,7 @@ class Plane:
         self._loop = asyncio.new_event_loop()
         self._ready: Future[None] = Future()
         self._stop = asyncio.Event()
+        self._room = asyncio.Semaphore(AT_ONCE)
         self._news: dict[str, asyncio.Event] = {}
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._live(),))
 
@@ -118,7 +121,7 @@ class Plane:
             scratch=Scratch(entry, scratch.new_name()),
             workers=WORKERS,
         )
-        self._prepared = starting.Prepared(setup, starting.Memory())
+        self._prepared = starting.Prepared(setup, Memory())
         with data.process() as holder:
             async with engine(setup, holder) as running:
                 yield running
@@ -133,6 +136,10 @@ class Plane:
 
     async def run(self, playbook: Playbook, given: Json, ask: list[Json]) -> Ran:
         """Run a playbook to its end; each thing to ask is asked when the execution waits."""
+        async with self._room:
+            return await self._run(playbook, given, ask)
+
+    async def _run(self, playbook: Playbook, given: Json, ask: list[Json]) -> Ran:
         if given.get("api_url") == "{api}":
             given = {**given, "api_url": self.api}
         layers = [{"api": self.api}, given]

@@ -37,6 +37,8 @@ _CLOCK = """
 CREATE SCHEMA twin;
 CREATE TABLE twin.time (at timestamptz NOT NULL);
 INSERT INTO twin.time VALUES (now());
+GRANT USAGE ON SCHEMA twin TO PUBLIC;
+GRANT SELECT ON twin.time TO PUBLIC;
 CREATE FUNCTION twin.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT at FROM twin.time';
 """  # noqa: E501
 _RESET = "TRUNCATE noetl.execution, noetl.step_run, noetl.action, noetl.result, noetl.result_use"

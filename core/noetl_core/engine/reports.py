@@ -15,7 +15,7 @@ from noetl_core.engine.draft import Draft
 from noetl_core.engine.evolve_parts import size_after
 from noetl_core.engine.leases import Held
 from noetl_core.engine.sizes import larger_than
-from noetl_core.engine.state import LoopState
+from noetl_core.engine.state import LoopState, Run
 from noetl_core.engine.triggers import EndStatus, Reported, RunEnd, Verdict
 from noetl_core.outcomes import ErrorKind, TaskError
 from noetl_core.results import CTX_MAX_BYTES
@@ -184,11 +184,23 @@ def _iteration_end(draft: Draft, held: Held, path: str, end: RunEnd) -> None:
         draft.emit(done, f"{held.run_id}/{path}/end", ev.Source.WORKER)
         loops.iteration_ended(draft, held.run_id, path)
         return
-    error = _error_of(end)
+    error = _timed(run, _error_of(end))
     if run.cancelling is None and _fails_the_step(run.loop, error):
         loops.fail(draft, held.run_id, error, end.iteration or path)
     else:
         fail_iteration(draft, held, error, end, ev.Source.WORKER)
+
+
+def _timed(run: Run, error: TaskError) -> TaskError:
+    """A worker knows one deadline of an iteration: it may be the `timeout_s` of its loop that is
+    over (rule K22)."""
+    assert run.loop is not None
+    ends_at = run.loop.deadline_at
+    if error.code != "STEP_DEADLINE" or ends_at is None:
+        return error
+    if run.deadline_at is not None and run.deadline_at < ends_at:
+        return error
+    return replace(error, code="STEP_TIMEOUT", message="the step ran longer than its timeout_s")
 
 
 def _fails_the_step(loop: LoopState, error: TaskError) -> bool:

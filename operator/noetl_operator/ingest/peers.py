@@ -18,6 +18,10 @@ class Peer:
     pools: frozenset[str] | None = None
     """None: any."""
 
+    def is_called(self, worker: str) -> bool:
+        """Whether it may lease under this name: whoever is bound to pools, only under its own."""
+        return self.pools is None or worker == self.name.rpartition("/")[2]
+
     def may_serve(self, pool: str) -> bool:
         return self.pools is None or pool in self.pools
 

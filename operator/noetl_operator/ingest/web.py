@@ -126,18 +126,20 @@ class IngestWeb:
             raise Malformed(f"not JSON: {error.msg}") from None
         return found
 
-    def _check_pool(self, request: web.Request, pool: str) -> None:
+    def _check_pool(self, request: web.Request, pool: str, worker: str) -> None:
         if not request[PEER].may_serve(pool):
             raise Forbidden(f"this worker may not serve the pool {pool}")
+        if not request[PEER].is_called(worker):
+            raise Forbidden(f"this worker is not {worker}")
 
     async def _lease(self, request: web.Request) -> web.Response:
         message = LeaseRequest.of(await self._data(request))
-        self._check_pool(request, message.pool)
+        self._check_pool(request, message.pool, message.worker)
         return _answer((await self._ingest.lease(message)).as_json())
 
     async def _reports(self, request: web.Request) -> web.Response:
         message = Reports.of(await self._data(request))
-        self._check_pool(request, message.pool)
+        self._check_pool(request, message.pool, message.worker)
         return _answer((await self._ingest.reports(message)).as_json())
 
     async def _heartbeat(self, request: web.Request) -> web.Response:

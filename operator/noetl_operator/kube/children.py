@@ -13,7 +13,7 @@ from noetl_core.engine.triggers import CreateChild
 from noetl_core.shape import KUBERNETES_NAME
 from noetl_core.values import Value
 from noetl_operator.kube import port
-from noetl_operator.kube.executions import with_playbook
+from noetl_operator.kube.beginning import with_playbook
 from noetl_operator.kube.plan import spec_key
 from noetl_operator.kube.playbooks import Judged, Playbooks
 from noetl_operator.kube.port import EXECUTION, EXECUTION_ID, PARENT, Cluster, Key, Object, uid_of

@@ -48,12 +48,15 @@ class KubeClient:
     async def connect(cls, kubeconfig: Path | None) -> AsyncIterator[KubeClient]:
         """With a kubeconfig; without one as the Pod that this process runs in."""
         configuration = api.Configuration()
-        if kubeconfig is not None:
-            await config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=str(kubeconfig), client_configuration=configuration
-            )
-        else:
-            config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        try:
+            if kubeconfig is not None:
+                await config.load_kube_config(  # type: ignore[no-untyped-call]
+                    config_file=str(kubeconfig), client_configuration=configuration
+                )
+            else:
+                config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        except (config.ConfigException, OSError) as error:
+            raise port.Unreachable(f"no way to the API server is known: {error}") from None
         configuration.retries = None
         configuration.connection_pool_maxsize = CONNECTIONS
         client = api.ApiClient(configuration)

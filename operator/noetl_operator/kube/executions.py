@@ -10,19 +10,15 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from noetl_core.engine.clock import later
-from noetl_core.engine.rerun import adopted
 from noetl_core.engine.state import Phase, State
 from noetl_core.engine.triggers import Cancel, CancelMode, Patch, Verdict
 from noetl_core.execution import ConditionStatus, ExecutionSpec
-from noetl_core.load import dump
-from noetl_core.values import Value
 from noetl_operator.control import ControlPlane
 from noetl_operator.kube import plan, port
-from noetl_operator.kube.playbooks import Judged, Playbooks
-from noetl_operator.kube.pools import pools_of
+from noetl_operator.kube.beginning import Beginnings
+from noetl_operator.kube.playbooks import Playbooks
 from noetl_operator.kube.port import (
     EXECUTION_ID,
     Cluster,
@@ -31,14 +27,15 @@ from noetl_operator.kube.port import (
     generation_of,
     uid_of,
 )
-from noetl_operator.kube.project import About, execution_status, idle_status, with_fault
 from noetl_operator.kube.project import Verdict as Answer
+from noetl_operator.kube.project import execution_status, idle_status, with_fault
 from noetl_operator.kube.recorder import Happening, Recorder, happenings
 from noetl_operator.kube.status import StatusWriter
+from noetl_operator.kube.tracked import Tracked, about_of
 from noetl_operator.kube.watch import Watch
 from noetl_operator.live import UnknownExecution
 from noetl_operator.router import Committed
-from noetl_operator.starting import new_execution_id, origin_of, start_of
+from noetl_operator.starting import new_execution_id, start_of
 from noetl_operator.store.objects import Link, Objects, View
 from noetl_operator.store.port import NewExecution
 
@@ -53,24 +50,6 @@ CHILDREN_S = 10.0
 
 Troubles = Callable[[str], Mapping[str, str]]
 """Of an execution: what holds up the Pods of its steps, in words."""
-
-
-@dataclass(slots=True)
-class Tracked:
-    """An execution whose object is known: what its status is made of."""
-
-    key: Key
-    uid: str
-    about: About
-    state: State
-    """The newest that is known."""
-    fault: str | None = None
-    """Why it cannot be brought up to date."""
-
-    def learn(self, state: State) -> None:
-        """A state from somewhere: news and looks may overtake each other."""
-        if state.seq >= self.state.seq:
-            self.state = _slim(state) if state.phase.is_final else state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +72,9 @@ class Executions:
 
     def __init__(self, parts: Parts, poke: Callable[[Key], None]) -> None:
         self._parts, self._poke = parts, poke
+        self._beginnings = Beginnings(
+            parts.plane.clock, parts.objects, parts.playbooks, parts.shard
+        )
         self._tracked: dict[str, Tracked] = {}
         self._waiting: dict[tuple[str, str], set[Key]] = defaultdict(set)
         self._refused: dict[str, frozenset[str]] = {}
@@ -268,7 +250,7 @@ class Executions:
             await self._start_stored(seen.view.execution_id)
             return None
         try:
-            judged = await self._judged(key, seen.spec)
+            judged = await self._beginnings.judged(key, seen.spec)
         except port.NotFound:
             return self._wait_for_playbook(key, seen.spec)
         new = new_execution_id(self._parts.plane.clock.now())
@@ -276,9 +258,7 @@ class Executions:
         link = seen.link or await self._parts.objects.link(
             _link(key, uid_of(seen.object), new, about, judged.generation)
         )
-        request = self._request(key, seen.spec, judged, link)
-        if seen.spec.rerunOf is not None:
-            request = await self._rerun(request, seen.spec)
+        request = await self._beginnings.request(key, seen.spec, judged, link)
         self._track(key, seen.object, link, _new_view(request))
         await self._parts.plane.start(request)
         return None
@@ -289,13 +269,6 @@ class Executions:
         if snapshot is not None:
             await self._parts.plane.router.apply(execution_id, start_of(snapshot.request))
 
-    async def _judged(self, key: Key, spec: ExecutionSpec) -> Judged:
-        playbooks = self._parts.playbooks
-        if spec.playbookRef is not None:
-            return await playbooks.named(key.namespace, spec.playbookRef.name)
-        assert spec.playbook is not None
-        return await playbooks.written_out(key.name, spec.playbook)
-
     def _wait_for_playbook(self, key: Key, spec: ExecutionSpec) -> plan.Idle:
         assert spec.playbookRef is not None
         name = spec.playbookRef.name
@@ -303,54 +276,10 @@ class Executions:
         said = f"there is no Playbook {name} in the namespace {key.namespace}; it is waited for"
         return plan.Idle(Phase.PENDING, Answer(ConditionStatus.FALSE, "PlaybookNotFound", said))
 
-    def _request(self, key: Key, spec: ExecutionSpec, judged: Judged, link: Link) -> NewExecution:
-        now = self._parts.plane.clock.now()
-        limit = spec.activeDeadlineSeconds
-        request = NewExecution(
-            execution_id=link.execution_id,
-            namespace=key.namespace,
-            name=key.name,
-            playbook_name=judged.name or key.name,
-            digest="none",
-            document={},
-            workload=spec.workload,
-            request_key=f"object/{link.uid}",
-            deadline_at=None if limit is None else later(now, limit),
-            shard=self._parts.shard,
-            pool=f"execution/{link.execution_id}",
-            problems=[*judged.errors],
-        )
-        return with_playbook(request, judged)
-
-    async def _rerun(self, request: NewExecution, spec: ExecutionSpec) -> NewExecution:
-        """Take over what an earlier execution had done (rule K47)."""
-        assert spec.rerunOf is not None
-        objects, of = self._parts.objects, spec.rerunOf
-        earlier = await objects.latest(request.namespace, of.name, request.execution_id)
-        if earlier is None:
-            said = f"there is no Execution {of.name} to run again"
-            return _cannot(request, "spec.rerunOf.name", said)
-        taken = None
-        if of.fromStep is not None:
-            taken = adopted(await objects.log(earlier), of.fromStep)
-            if taken is None:
-                said = f"no token ever reached the step {of.fromStep} of {of.name}"
-                return _cannot(request, "spec.rerunOf.fromStep", said)
-        rerun_of: Value = {"execution_id": earlier, "from_step": of.fromStep}
-        return replace(request, origin=origin_of(taken, rerun_of))
-
     # What it is told
 
     def _track(self, key: Key, obj: Object, link: Link, view: View) -> Tracked:
-        about = About(
-            generation=generation_of(obj),
-            created_at=obj["metadata"]["creationTimestamp"],
-            execution_id=view.execution_id,
-            playbook=view.playbook,
-            playbook_generation=link.playbook_generation,
-            digest=view.digest,
-            problems=view.problems,
-        )
+        about = about_of(obj, link, view)
         tracked = self._tracked.get(view.execution_id)
         if tracked is None or tracked.uid != link.uid:
             tracked = Tracked(key, link.uid, about, view.state)
@@ -376,21 +305,6 @@ class Executions:
         self._parts.writer.want(key, uid_of(obj), lambda: made, obj.get("status"), soon=True)
 
 
-def with_playbook(request: NewExecution, judged: Judged) -> NewExecution:
-    """What is run, if it may run."""
-    playbook = judged.playbook
-    if playbook is None or judged.digest is None:
-        return request
-    where = pools_of(playbook, request.execution_id, request.namespace, judged.name, judged.digest)
-    return replace(
-        request,
-        digest=judged.digest,
-        document=dump(playbook),
-        pool=where.pool,
-        pools=where.steps,
-    )
-
-
 def _link(key: Key, uid: str, execution_id: str, about: str, generation: int | None) -> Link:
     return Link(
         uid=uid,
@@ -412,16 +326,3 @@ def _new_view(request: NewExecution) -> View:
         problems=tuple(one for one in request.problems if isinstance(one, dict)),
         state=State(execution_id=request.execution_id),
     )
-
-
-def _cannot(request: NewExecution, path: str, message: str) -> NewExecution:
-    """One that ends at once, saying why."""
-    problem: dict[str, Value] = {"code": "K47.rerun", "severity": "error", "path": path}
-    return replace(request, problems=[*request.problems, {**problem, "message": message}])
-
-
-def _slim(state: State) -> State:
-    """A finished state without what no status shows."""
-    slim = state.copy()
-    slim.ctx, slim.failures, slim.last = {}, (), None
-    return slim

@@ -21,7 +21,7 @@ from noetl_operator.kube.port import Object
 
 TOO_DEEP = "noetl.io/too-deep"
 """The only key of a spec that was left out."""
-STACK_BYTES = 512 * 1024 * 1024
+STACK_BYTES = 64 * 1024 * 1024
 """Of a thread that parses anything: address space, not memory."""
 RECURSION = 60_000
 """Well above what the API server lets through, for Python counts the levels of C code as well."""

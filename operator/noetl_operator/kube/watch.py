@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import kopf
+from kopf._core.engines import peering
 
-from noetl_operator.kube.port import Key, Kind, Object, key_of, uid_of
+from noetl_operator.kube.port import MANAGER, Key, Kind, Object, key_of, uid_of
 from noetl_operator.kube.tame import deep_thread, tamed
 
 _log = logging.getLogger(__name__)
@@ -28,6 +29,9 @@ STOP_S = 1.0
 """How long kopf may take to end."""
 RESTART_S = 2.0
 """The pause before kopf is started again, should it ever end by itself."""
+BACKOFFS = (0.2, 0.5, 1.0, 1.0, 2.0, *[3.0] * 1000)
+"""The pauses before an API server that does not answer is tried again: it may be back any moment,
+and kopf's own pauses grow until they are longer than its restart took."""
 _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
@@ -137,6 +141,8 @@ class Watch:
             registry=registry,
             settings=self._settings(),
             standalone=True,
+            # Else kopf asks for the user's name, and in a container there may be none.
+            identity=peering.Identity(MANAGER),
             stop_flag=self._stop,
             **where,
         )
@@ -168,6 +174,7 @@ class Watch:
         settings = kopf.OperatorSettings()
         settings.posting.enabled = False
         settings.scanning.disabled = True
+        settings.networking.error_backoffs = BACKOFFS
         # We restart kopf ourselves; it must never kill the process.
         settings.process.ultimate_exiting_timeout = None
         for one in self._watched:

@@ -20,6 +20,7 @@ from noetl_core.engine.triggers import (
     Unreadable,
     Verdict,
 )
+from noetl_core.outcomes import ErrorKind, TaskError
 from tests.support.sim import BEGIN, Sim, workflow
 
 
@@ -635,6 +636,25 @@ def test_K22_the_time_limits_of_a_step_are_for_all_of_its_loop() -> None:
     assert [Revoke(lease) for lease in leases] == sim.effects[:2]
     local = Sim(LOCAL.replace("policy: {}", f"policy: {policy}")).start()
     assert local.lease("a").timeout_s == 10, "the worker enforces it where it has all of the step"
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "code"),
+    [
+        ("timeout_s: 10", "STEP_TIMEOUT"),
+        ("timeout_s: 10, deadline_s: 60", "STEP_TIMEOUT"),
+        ("timeout_s: 60, deadline_s: 10", "STEP_DEADLINE"),
+    ],
+)
+def test_K22_a_worker_that_ends_an_iteration_in_time_is_told_apart(
+    lifecycle: str, code: str
+) -> None:
+    text = PARALLEL.replace("policy: {}", f"policy: {{lifecycle: {{{lifecycle}}}}}")
+    sim = Sim(text).start().begin("a", "0").begin("a", "1")
+    error = TaskError(kind=ErrorKind.TIMEOUT, code="STEP_DEADLINE", message="the time is up")
+    for path in ("0", "1"):
+        sim.report(sim.lease("a", path), end=RunEnd(status=EndStatus.ERROR, error=error))
+    assert sim.args_of("bad")["e"]["code"] == code
 
 
 def test_one_decision_schedules_a_bounded_number_of_iterations() -> None:
