@@ -6,9 +6,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 SRC    := core operator worker cli tests e2e
 JOBS   ?= auto
+SECONDS_OF_CHAOS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt unit mutants nightly e2e chaos bench docs crds requirements clean \
+.PHONY: help run test lint fmt unit nightly e2e chaos bench docs crds requirements clean \
         cluster-up cluster-down cluster-status
 
 help: ## show this list
@@ -29,7 +30,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 run: $(STAMP) ## set up and run an example playbook on this machine, without a cluster
 	$(BIN)/python examples/tour/run.py
 
-test: $(STAMP) lint unit e2e ## set up and pass every check and test
+test: $(STAMP) lint unit chaos e2e ## set up and pass every check and test
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check $(SRC)
@@ -42,6 +43,9 @@ unit: $(STAMP) ## the tests without a cluster
 
 e2e: $(STAMP) ## the tests on a real Kubernetes, where this machine can have one
 	$(BIN)/pytest e2e
+
+chaos: $(STAMP) ## a minute of killing operators, workers and Postgres under load
+	$(BIN)/python -m e2e.chaos --seconds $(SECONDS_OF_CHAOS)
 
 cluster-up: $(STAMP) ## have a Kubernetes of our own running, to try things on
 	$(BIN)/python -m e2e.cluster up
@@ -62,6 +66,7 @@ fmt: $(STAMP) ## format and sort imports
 bench: $(STAMP) ## the measurements
 	$(BIN)/python -m e2e.bench.language
 	$(BIN)/python -m e2e.bench.engine
+	$(BIN)/python -m e2e.bench.durable
 
 crds: $(STAMP) ## write crds/ from the model
 	$(BIN)/python -m noetl_cli.crds crds

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 POLL_S = 0.02
 """How often we look whether a process has ended."""
@@ -34,7 +35,7 @@ class Process:
     @classmethod
     def of(cls, pid: int, word: str) -> Process:
         stat = _stat(pid)
-        return cls(pid, stat[1] if stat else 0, word)
+        return cls(pid, stat.started if stat else 0, word)
 
     @classmethod
     def read(cls, path: Path) -> Process | None:
@@ -50,8 +51,11 @@ class Process:
 
     def alive(self) -> bool:
         stat = _stat(self.pid)
-        if stat is None or stat[0] in "ZX" or stat[1] != self.started:
+        if stat is None or stat.started != self.started:
             return False
+        if stat.state in "ZX":
+            # Its first thread may be over while others still hold its sockets.
+            return stat.threads > 1
         words = cmdline(self.pid)
         # For a moment, while a process becomes another program, it has no command line.
         return not any(words) or any(self.word in word for word in words)
@@ -117,14 +121,20 @@ def mentioning(word: str) -> list[Process]:
     return [Process.of(pid, word) for pid in found if pid != os.getpid()]
 
 
-def _stat(pid: int) -> tuple[str, int] | None:
-    """The state letter and the start time of a process."""
+class _Stat(NamedTuple):
+    state: str
+    started: int
+    threads: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    """The state letter, the start time and the number of threads of a process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     fields = text[text.rindex(")") + 2 :].split()
-    return fields[0], int(fields[19])
+    return _Stat(fields[0], int(fields[19]), int(fields[17]))
 
 
 def _reap(pid: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from e2e.operator.stand import until
-from e2e.pods.field import Field, python, step
+from e2e.pods.field import Field, Object, python, step
 
 WHERE = python("import os; result = os.uname().nodename")
 
@@ -44,8 +44,7 @@ def test_a_step_may_say_itself_where_it_runs(field: Field) -> None:
 def test_a_step_of_kind_job_has_a_job(field: Field) -> None:
     field.run("jobs", step("one", WHERE), executor={"kind": "job"})
     assert field.ended("jobs")["result"].startswith("jobs-one-")
-    jobs = json.loads(field.kubectl("get", "jobs", "-o", "json"))["items"]
-    (job,) = [one for one in jobs if one["metadata"]["labels"]["noetl.io/execution"] == "jobs"]
+    job = until("its Job is complete", lambda: _complete(field, "jobs"), 60.0)
     assert job["spec"]["backoffLimit"] == 0
     assert job["metadata"]["labels"]["noetl.io/step"] == "one"
     field.kubectl("delete", "execution", "jobs")
@@ -62,6 +61,13 @@ def test_a_cancelled_execution_leaves_no_pod(field: Field) -> None:
     )
     field.ended("cancelled", "Cancelled")
     field.no_pods("noetl.io/execution=cancelled")
+
+
+def _complete(field: Field, execution: str) -> Object | None:
+    labels = f"noetl.io/execution={execution}"
+    found = json.loads(field.kubectl("get", "jobs", "-l", labels, "-o", "json"))["items"]
+    done = [one for one in found if one.get("status", {}).get("succeeded") == 1]
+    return done[0] if done else None
 
 
 def _jobs(field: Field, execution: str) -> str:

@@ -53,7 +53,7 @@ def test_G1_map_takes_fields_from_keys_and_other_secrets(tmp_path: Path) -> None
 def test_G3_a_secret_that_is_not_there_is_an_empty_folder_in_a_pod(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "..data").mkdir()
-    with pytest.raises(KeychainError, match="^keychain entry x: there is no Secret gone$"):
+    with pytest.raises(KeychainError, match=r"^keychain entry x: there is no Secret gone$"):
         resolve_entry(entry("x", KeychainKind.SECRET, "gone"), tmp_path)
     with pytest.raises(KeychainError, match="no Secret gone, whose key token or access_token is"):
         resolve_entry(entry("x", KeychainKind.BEARER, "gone"), tmp_path)

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from noetl_operator.kube.pods import Stage
 
+LEAVING_S = 10.0
+"""How long a worker that has done its one command may take to end."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -95,6 +98,8 @@ class SinglePod:
     stage: Stage
     pod: str | None = None
     """The Pod's own name, where there is one."""
+    idle_s: float = 0.0
+    """How long it has held no lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,5 +138,8 @@ def _is_useless(pod: SinglePod, wanted: set[str], holders: set[str], keep_ended:
         # One whose command still waits is removed once that was told.
         return not keep_ended and pod.name not in wanted
     if pod.stage is Stage.ENDING:
+        return False
+    if keep_ended and pod.stage is Stage.RUNNING and pod.idle_s < LEAVING_S:
+        # It is about to end by itself, and its Job shows then that it is complete.
         return False
     return pod.name not in wanted and (pod.pod or pod.name) not in holders

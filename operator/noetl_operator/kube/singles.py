@@ -67,7 +67,7 @@ class Singles:
         singles = {one.lease_id: _single(one, brief.stem if brief else "") for one in commands}
         plan = plan_singles(
             list(singles.values()),
-            _single_pods(bench),
+            self._there(bench),
             self._workers.most_pods,
             keep_ended=brief is not None and brief.shape.kind is ExecutorKind.JOB,
         )
@@ -88,6 +88,24 @@ class Singles:
             if (one["metadata"].get("annotations") or {}).get(POOL) == pool
         }
         return _Bench([view for view in self._crew.pods.values() if view.pool == pool], jobs)
+
+    def _there(self, bench: _Bench) -> list[SinglePod]:
+        """Pods, and Jobs with theirs; a Job is as far as its Pod is."""
+        found = [
+            SinglePod(
+                name=view.job or view.name,
+                stage=view.stage,
+                pod=view.name,
+                idle_s=self._crew.idle_s(view),
+            )
+            for view in bench.views
+            if view.job is None or view.job in bench.jobs
+        ]
+        with_pods = {one.name for one in found}
+        for name, job in bench.jobs.items():
+            if name not in with_pods:
+                found.append(SinglePod(name=name, stage=_job_stage(job)))
+        return found
 
     async def _remove(self, names: Sequence[str], bench: _Bench) -> None:
         by_name = {view.name: view for view in bench.views}
@@ -133,18 +151,6 @@ def _single(one: SingleCommand, stem: str) -> Single:
     epoch = one.epoch + 1 if one.owner is None else one.epoch
     name = manifests.lease_pod_name(stem, one.step, one.lease_id, epoch)
     return Single(lease_id=one.lease_id, name=name, owner=one.owner)
-
-
-def _single_pods(bench: _Bench) -> list[SinglePod]:
-    """Pods, and Jobs with theirs; a Job is as far as its Pod is."""
-    found = [
-        SinglePod(name=view.job or view.name, stage=view.stage, pod=view.name)
-        for view in bench.views
-        if view.job is None or view.job in bench.jobs
-    ]
-    with_pods = {one.name for one in found}
-    without = {name: job for name, job in bench.jobs.items() if name not in with_pods}
-    return found + [SinglePod(name=name, stage=_job_stage(job)) for name, job in without.items()]
 
 
 def _job_stage(job: Object) -> Stage:

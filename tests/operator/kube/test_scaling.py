@@ -160,3 +160,15 @@ def test_commands_with_a_pod_of_their_own(case: str) -> None:
 
 def test_ended_jobs_are_left_to_kubernetes() -> None:
     assert plan_singles([], [one("l-1", Stage.ENDED)], 3, keep_ended=True) == SinglePlan()
+
+
+@pytest.mark.parametrize(("idle_s", "stays"), [(0.0, True), (9.9, True), (10.0, False)])
+def test_a_job_that_has_done_its_command_may_end_by_itself(idle_s: float, stays: bool) -> None:
+    done = SinglePod(name="l-1", stage=Stage.RUNNING, pod="l-1-x", idle_s=idle_s)
+    gone = SinglePlan() if stays else SinglePlan(delete=("l-1",))
+    assert plan_singles([], [done], 3, keep_ended=True) == gone
+
+
+def test_a_job_that_was_not_begun_and_is_not_wanted_goes_at_once() -> None:
+    pending = one("l-1", Stage.STARTING)
+    assert plan_singles([], [pending], 3, keep_ended=True) == SinglePlan(delete=("l-1",))
