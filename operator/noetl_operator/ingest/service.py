@@ -124,7 +124,8 @@ class Ingest:
     async def reports(self, request: Reports) -> ReportsAnswer:
         """Take what a worker says of its runs, and give it more to do."""
         self.heard[request.worker] = time.monotonic()
-        want = Want(request.worker, request.pool, request.capacity, self._settings.lease_ttl_s)
+        room = 0 if request.worker in self.retiring else request.capacity
+        want = Want(request.worker, request.pool, room, self._settings.lease_ttl_s)
         taken = [self._report(one, want) for one in request.reports]
         answers = await asyncio.gather(*taken)
         given = [Given(execution, 1, command) for execution, command in want.given]

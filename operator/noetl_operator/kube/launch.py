@@ -44,6 +44,8 @@ EVERY_S = 1.0
 LEAST_PAUSE_S = 0.02
 """Between two rounds, however much happens."""
 POOLS_AT_ONCE = 16
+BANNED_S = 600.0
+"""How long a worker that is gone gets nothing, should it call all the same."""
 
 
 class Queue(Protocol):
@@ -109,6 +111,8 @@ class Launcher:
         self._parts = parts
         self._wake = asyncio.Event()
         self._stuck = Since(parts.clock)
+        self._banned: dict[str, float] = {}
+        """Workers that are gone by all we know, and when that was."""
         self._numbers: dict[str, int] = {}
         """The next Pod of each pool."""
         self.crew = Crew(parts.ingest.heard, parts.clock)
@@ -205,7 +209,8 @@ class Launcher:
         self._numbers = {pool: n for pool, n in self._numbers.items() if pool in pools}
         ingest, now = self._parts.ingest, self._parts.clock()
         names = {name for _, name in self.crew.pods}
-        ingest.retiring &= names
+        self._banned = {name: at for name, at in self._banned.items() if now - at < BANNED_S}
+        ingest.retiring &= names | self._banned.keys()
         for name, at in list(ingest.heard.items()):
             if name not in names and now - at > LONGEST_PAUSE_S:
                 del ingest.heard[name]
@@ -216,7 +221,14 @@ class Launcher:
         for namespace, owner in look.holders:
             reason = await self._why_lost(namespace, owner)
             if reason is not None:
+                self._ban(owner)
                 await self._losses.worker(namespace, owner, reason)
+
+    def _ban(self, worker: str) -> None:
+        """A Pod that was removed by force may live on for a while, and would take again at once
+        what it has just lost."""
+        self._banned[worker] = self._parts.clock()
+        self._parts.ingest.retiring.add(worker)
 
     async def _why_lost(self, namespace: str, name: str) -> str | None:
         view = self.crew.pods.get((namespace, name))

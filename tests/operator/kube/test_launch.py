@@ -384,6 +384,8 @@ async def test_what_a_pod_held_that_is_gone_is_lost(world: World) -> None:
     await world.round()
     (lost,) = world.router.lost
     assert lost.reason == "the Pod vanished is gone"
+    await world.round(after_s=60)
+    assert "vanished" in world.ingest.retiring, "its process may live on: it gets nothing more"
 
 
 async def test_a_pod_that_only_the_watch_misses_is_not_lost(world: World) -> None:
