@@ -99,7 +99,7 @@ _JSON = re.compile(r"(-[qo]*o=?|--output=)json")
 
 def wants_json(args: Sequence[str]) -> bool:
     """Whether `-o json` stands somewhere, for errors that come before the options are read."""
-    pairs = zip(args, [*args[1:], ""], strict=True)
+    pairs = zip(args, [*args[1:], ""], strict=False)
     return any(
         _JSON.fullmatch(word) or (word in ("-o", "--output", "-qo") and after == "json")
         for word, after in pairs

@@ -14,9 +14,17 @@ from noetl_core.values import Value
 
 
 def fill(draft: Draft, plan: StepPlan, arrived: str) -> None:
-    """A token reached one place of a join; with a full set they become one token."""
+    """A token reached one place of a join; with a full set they become one token.
+
+    Tokens that one router sends to several places stand there all at once, and one of them may find
+    its place taken by an earlier token: then the set goes without it, and the last of those in it
+    counts as the one that came last.
+    """
     places = draft.state.places.get(plan.name, {})
     if all(place in places for place in plan.places):
+        tokens = _first_tokens(draft, plan)
+        if all(token.id != arrived for token in tokens):
+            arrived = max(tokens, key=lambda token: token.arrived_at).id
         _fire(draft, plan, arrived, None)
 
 

@@ -139,7 +139,8 @@ def _is_useless(pod: SinglePod, wanted: set[str], holders: set[str], keep_ended:
         return not keep_ended and pod.name not in wanted
     if pod.stage is Stage.ENDING:
         return False
-    if keep_ended and pod.stage is Stage.RUNNING and pod.idle_s < LEAVING_S:
-        # It is about to end by itself, and its Job shows then that it is complete.
+    if keep_ended and pod.pod is not None and pod.idle_s < LEAVING_S:
+        # It may have done its command (a Pod shows late that it runs) and be about to end by
+        # itself; its Job shows then that it is complete.
         return False
     return pod.name not in wanted and (pod.pod or pod.name) not in holders

@@ -159,3 +159,28 @@ def test_C3_a_filled_join_may_wait_at_its_gate() -> None:
     assert sim.state.phase.value == "Waiting"
     sim.patch("p", open=True)
     assert sim.running == ["j"]
+
+
+def test_C9_tokens_of_one_router_meet_an_earlier_one() -> None:
+    sim = Sim(
+        workflow("""
+- step: a
+  next: {spec: {mode: inclusive}, arcs: [{step: s}, {step: s}]}
+- step: s
+  tool: {kind: noop}
+  next:
+    spec: {mode: inclusive}
+    arcs:
+      - {step: j, args: {n: "{{ event.result }}"}}
+      - {step: j, when: "{{ event.result == 2 }}", args: {m: "{{ event.result }}"}}
+- {step: j, spec: {join: {mode: all, at_end: drop}}, tool: {kind: noop}}
+""")
+    ).start()
+    sim.done("s", 1)
+    assert sim.running == ["s"]
+    sim.done("s", 2)
+    assert sim.running == ["j"]
+    assert sim.args_of("j") == {"n": 1, "m": 2}, "the earlier token of the first place goes first"
+    sim.done("j", "end")
+    assert len(sim.facts("join.dropped", "j")) == 1
+    assert sim.outcome() == ("Succeeded", "Succeeded")

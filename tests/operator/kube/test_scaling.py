@@ -162,9 +162,12 @@ def test_ended_jobs_are_left_to_kubernetes() -> None:
     assert plan_singles([], [one("l-1", Stage.ENDED)], 3, keep_ended=True) == SinglePlan()
 
 
+@pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING])
 @pytest.mark.parametrize(("idle_s", "stays"), [(0.0, True), (9.9, True), (10.0, False)])
-def test_a_job_that_has_done_its_command_may_end_by_itself(idle_s: float, stays: bool) -> None:
-    done = SinglePod(name="l-1", stage=Stage.RUNNING, pod="l-1-x", idle_s=idle_s)
+def test_a_job_that_has_done_its_command_may_end_by_itself(
+    stage: Stage, idle_s: float, stays: bool
+) -> None:
+    done = SinglePod(name="l-1", stage=stage, pod="l-1-x", idle_s=idle_s)
     gone = SinglePlan() if stays else SinglePlan(delete=("l-1",))
     assert plan_singles([], [done], 3, keep_ended=True) == gone
 
